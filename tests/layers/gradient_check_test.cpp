@@ -229,6 +229,12 @@ std::vector<GradientCase> Cases() {
        "2 "
        "loss_param { ignore_label: 1 normalization: FULL } }",
        -1, 1, 0, "6"});
+  add({"SoftmaxWithLossSoft", "3x4",
+       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x0' bottom: 'c0' top: 'y' loss_weight: "
+       "2 loss_param { normalization: FULL weight_by_label_freqs: true class_weighting: [0.5, 1, "
+       "3, 2] } }",
+       -1, 1, 0, "3x4"})
+      .constants = {0.7, 0.3, 0, 0, 0.1, 0.2, 0.3, 0.4, 0, 0, 1, 0.5};
   add({"EuclideanLoss", "4x3 4x3",
        "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x0' bottom: 'x1' top: 'y' }"});
   add(Layer1("PReLU", "2x3x4", "PReLU", "")).gap = 0.1;

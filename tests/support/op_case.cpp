@@ -281,6 +281,7 @@ const std::vector<OpCase>& OpCases() {
     AddReduceCases(&list);
     AddRegionCases(&list);
     AddSamplingCases(&list);
+    AddSoftLabelCases(&list);
     AddTermLossCases(&list);
     AddYoloLossCases(&list);
     AddUpdateCases(&list);

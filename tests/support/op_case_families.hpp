@@ -27,6 +27,7 @@ void AddPoolCases(std::vector<OpCase>* cases);
 void AddReduceCases(std::vector<OpCase>* cases);
 void AddRegionCases(std::vector<OpCase>* cases);
 void AddSamplingCases(std::vector<OpCase>* cases);
+void AddSoftLabelCases(std::vector<OpCase>* cases);
 void AddTermLossCases(std::vector<OpCase>* cases);
 void AddUpdateCases(std::vector<OpCase>* cases);
 void AddYoloLossCases(std::vector<OpCase>* cases);

@@ -18,6 +18,10 @@ class AccuracyLayer final : public Layer {
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     const int axis = bottoms[0].CanonicalAxis(options_.axis());
+    Require(
+        !AreSoftLabels(bottoms[0], axis, bottoms[1]), "the labels have shape ", bottoms[1],
+        ", a share of each class; Accuracy compares with whole numbers: give it the labels from "
+        "before Mixup, or limit it to phase TEST");
     RequireLabelPerPosition(bottoms[0], axis, bottoms[1]);
     const auto top_k = static_cast<int64_t>(options_.top_k());
     Require(1 <= top_k && top_k <= bottoms[0][axis], "top_k is ", top_k, ", but there are ",

@@ -47,6 +47,14 @@ void RequireEqualCounts(const Shape& first, const Shape& second) {
           "; they must have as many elements");
 }
 
+bool AreSoftLabels(const Shape& scores, int axis, const Shape& labels) {
+  if (scores[axis] < 2 || scores.count() != labels.count()) return false;
+  for (int i = 0; i < std::max(scores.num_axes(), labels.num_axes()); ++i) {
+    if (scores.LegacyExtent(i) != labels.LegacyExtent(i)) return false;
+  }
+  return true;
+}
+
 void RequireLabelPerPosition(const Shape& scores, int axis, const Shape& labels) {
   const int64_t positions = scores.count(0, axis) * scores.count(axis + 1);
   Require(labels.count() == positions, "the scores have shape ", scores, " with classes on axis ",

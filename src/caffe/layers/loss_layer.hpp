@@ -39,6 +39,10 @@ void WarnOfUnusedLossFields(const LayerParameter& param,
 void RequireLabelPerItem(const Shape& scores, const Shape& labels);
 void RequireEqualCounts(const Shape& first, const Shape& second);
 
+// Whether the labels are a distribution over the classes at each position: they have the scores'
+// shape, axes of 1 at the end aside. With one class they are labels.
+bool AreSoftLabels(const Shape& scores, int axis, const Shape& labels);
+
 // One label per position of the scores' other axes.
 void RequireLabelPerPosition(const Shape& scores, int axis, const Shape& labels);
 

@@ -10,12 +10,14 @@
 #include "caffe/layers/item_losses.hpp"
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/ops/constant.hpp"
+#include "caffe/ops/soft_labels.hpp"
 
 namespace caffe {
 
-// Cross-entropy of softmax scores with integer labels, weighted by class if loss_param says so. Top
-// 1, if given, holds the probabilities. Top 2, if given, holds each label's loss before the
-// division, by which R-FCN chooses hard examples; it has no gradient.
+// Cross-entropy of softmax scores with integer labels, or with labels of the scores' shape that
+// give each class a share (Mixup), weighted by class if loss_param says so. Top 1, if given, holds
+// the probabilities. Top 2, if given, holds each label's loss before the division, by which R-FCN
+// chooses hard examples; it has no gradient.
 class SoftmaxLossBase : public LossLayer {
  public:
   LayerTraits traits() const override {
@@ -24,7 +26,11 @@ class SoftmaxLossBase : public LossLayer {
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     const int axis = Axis(bottoms[0]);
-    RequireLabelPerPosition(bottoms[0], axis, bottoms[1]);
+    if (AreSoftLabels(bottoms[0], axis, bottoms[1])) {
+      CheckSoftLabels(bottoms[1]);
+    } else {
+      RequireLabelPerPosition(bottoms[0], axis, bottoms[1]);
+    }
     Require(weights_ == nullptr || static_cast<int64_t>(weights_->size()) == bottoms[0][axis],
             "class_weighting is given ", weights_ == nullptr ? 0 : weights_->size(), " times for ",
             bottoms[0][axis], " classes; give one factor for each");
@@ -40,17 +46,21 @@ class SoftmaxLossBase : public LossLayer {
     graph.Emit(ops::Softmax{.axis = axis}, {graph.bottom(0)}, {probabilities});
     if (weights_) graph.Emit(ops::Constant{weights_}, {}, {Weights(graph)});
     const std::vector<Value*> inputs = WithWeights(graph, {probabilities, graph.bottom(1)});
+    if (HasSoftLabels(graph)) {
+      graph.Emit(ops::SoftLabelLoss{Rule(axis)}, inputs, {graph.top(0)});
+      return;
+    }
     graph.Emit(ops::SoftmaxLoss{Rule(axis), focus_}, inputs, {graph.top(0)});
     if (graph.num_tops() > 2) EmitLossOfEachLabel(graph, Rule(axis), focus_, inputs, graph.top(2));
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
     const int axis = Axis(graph.shape(graph.bottom(0)));
-    graph.Emit(
-        ops::SoftmaxLossGrad{
-            .rule = Rule(axis), .label_smoothing = label_smoothing_, .focus = focus_},
-        WithWeights(graph, {Probabilities(graph), graph.bottom(1), graph.top_diff(0)}),
-        {graph.bottom_diff(0)});
+    const ops::SoftmaxLossGrad hard{
+        .rule = Rule(axis), .label_smoothing = label_smoothing_, .focus = focus_};
+    graph.Emit(HasSoftLabels(graph) ? Op(ops::SoftLabelLossGrad{hard}) : Op(hard),
+               WithWeights(graph, {Probabilities(graph), graph.bottom(1), graph.top_diff(0)}),
+               {graph.bottom_diff(0)});
   }
 
  protected:
@@ -71,6 +81,24 @@ class SoftmaxLossBase : public LossLayer {
   }
 
  private:
+  void CheckSoftLabels(const Shape& labels) const {
+    const LossParameter& loss = param().loss_param();
+    Require(!loss.has_ignore_label(), "ignore_label is ", loss.ignore_label(),
+            ", but the labels have shape ", labels,
+            ", that is a share of each class; remove ignore_label, or give whole numbers");
+    Require(focus_.gamma == 0 && focus_.alpha == 1 && !focus_.is_linear, "the labels have shape ",
+            labels,
+            ", that is a share of each class, which the focal loss does not take; use "
+            "SoftmaxWithLoss, or give whole numbers");
+    Require(param().top_size() < 3, "has ", param().top_size(), " tops, but labels of shape ",
+            labels,
+            " are shares of classes, and the third top is the loss of each label; remove "
+            "it, or give whole numbers");
+  }
+  bool HasSoftLabels(const GraphBuilder& graph) const {
+    const Shape& scores = graph.shape(graph.bottom(0));
+    return AreSoftLabels(scores, Axis(scores), graph.shape(graph.bottom(1)));
+  }
   int Axis(const Shape& scores) const {
     return scores.CanonicalAxis(param().softmax_param().axis());
   }
