@@ -235,6 +235,18 @@ std::vector<GradientCase> Cases() {
        "3, 2] } }",
        -1, 1, 0, "3x4"})
       .constants = {0.7, 0.3, 0, 0, 0.1, 0.2, 0.3, 0.4, 0, 0, 1, 0.5};
+  const auto mixup = [&](const std::string& name, const std::string& options, bool is_test) {
+    GradientCase& test =
+        add({"Mixup" + name, "4x2x3x5",
+             "layer { name: 'l' type: 'Mixup' bottom: 'x0' bottom: 'c0' top: 'y' top: 's' "
+             "mixup_param { num_classes: 3 " +
+                 options + " } }",
+             -1, 1, 0, "4"});
+    test.is_test_phase = is_test;
+  };
+  mixup("", "alpha: 1", false);
+  mixup("Cut", "cutmix_prob: 1", false);
+  mixup("Test", "", true);
   add({"EuclideanLoss", "4x3 4x3",
        "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x0' bottom: 'x1' top: 'y' }"});
   add(Layer1("PReLU", "2x3x4", "PReLU", "")).gap = 0.1;

@@ -89,6 +89,29 @@ TEST(DeployTest, WhatIsMadeOfLabelsGoesWithThem) {
               ElementsAre("data:Input", "ip:InnerProduct", "relu:ReLU", "prob:Softmax"));
 }
 
+TEST(DeployTest, MixupIsForTraining) {
+  const std::string end = R"(
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip'
+            inner_product_param { num_output: 4 } }
+    layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'shares' top: 'loss' })";
+  const std::string data = R"(
+    layer { name: 'in' type: 'DummyData' top: 'x' top: 'label'
+            dummy_data_param { shape { dim: 5 dim: 3 dim: 8 dim: 8 } shape { dim: 5 } } }
+    layer { name: 'mix' type: 'Mixup' bottom: 'x' bottom: 'label' top: 'x' top: 'shares'
+            mixup_param { num_classes: 4 } })";
+  EXPECT_THAT(NamesIn(DeployOf(data + end)),
+              ElementsAre("in:Input", "ip:InnerProduct", "prob:Softmax"));
+  const std::string renamed = R"(
+    layer { name: 'in' type: 'DummyData' top: 'raw' top: 'label'
+            dummy_data_param { shape { dim: 5 dim: 3 dim: 8 dim: 8 } shape { dim: 5 } } }
+    layer { name: 'mix' type: 'Mixup' bottom: 'raw' bottom: 'label' top: 'x' top: 'shares'
+            mixup_param { num_classes: 4 } })";
+  const std::string accuracy =
+      "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy' }";
+  EXPECT_THAT(NamesIn(DeployOf(renamed + end + accuracy)),
+              ElementsAre("in:Input", "mix:Split", "ip:InnerProduct", "prob:Softmax"));
+}
+
 TEST(DeployTest, InputsMayBeNamed) {
   const std::string net = R"(
     layer { name: 'd' type: 'DummyData' top: 'data' top: 'info' top: 'label'

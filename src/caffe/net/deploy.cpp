@@ -47,6 +47,8 @@ class DeployMaker {
     for (int i = 0; i < layers_.size(); ++i) {
       if (IsData(i)) {
         AddInput(i, &deploy);
+      } else if (keeps_[i] && PassesData(i)) {
+        AddIdentity(layers_[i], &deploy);
       } else if (keeps_[i]) {
         Tidy(layers_[i], deploy.add_layer());
       }
@@ -81,7 +83,10 @@ class DeployMaker {
   }
 
   bool IsData(int i) const { return is_data_[i]; }
+  // In testing its first top is its first bottom, whatever the labels, which it passes on.
+  bool PassesData(int i) const { return layers_[i].type() == "Mixup"; }
   bool NeedsLabels(int i) const {
+    if (PassesData(i)) return false;
     const auto& bottoms = layers_[i].bottom();
     return std::any_of(bottoms.begin(), bottoms.end(),
                        [&](const std::string& bottom) { return labels_.contains(bottom); });
@@ -105,6 +110,7 @@ class DeployMaker {
   // Labels, and what is made of them.
   void FindLabels() {
     for (int i = 0; i < layers_.size(); ++i) {
+      if (PassesData(i)) labels_.insert(layers_[i].top(1));
       if (!IsData(i) && !NeedsLabels(i)) continue;
       for (const std::string& top : layers_[i].top()) {
         if (!IsData(i) || !IsInput(top)) labels_.insert(top);
@@ -120,7 +126,7 @@ class DeployMaker {
     for (int i = 0; i < layers_.size(); ++i) {
       read.insert(layers_[i].bottom().begin(), layers_[i].bottom().end());
       for (const std::string& bottom : layers_[i].bottom()) {
-        if (labels_.contains(bottom)) last[bottom] = i;
+        if (labels_.contains(bottom) && !PassesData(i)) last[bottom] = i;
       }
     }
     std::set<std::string> wanted;
@@ -174,6 +180,15 @@ class DeployMaker {
         dims->add_dim(axis == 0 ? 1 : shape[axis]);
     }
     if (input.top_size() > 0) *deploy->add_layer() = input;
+  }
+
+  static void AddIdentity(const LayerParameter& layer, NetParameter* deploy) {
+    if (layer.top(0) == layer.bottom(0)) return;
+    LayerParameter* const split = deploy->add_layer();
+    split->set_name(layer.name());
+    split->set_type("Split");
+    split->add_bottom(layer.bottom(0));
+    split->add_top(layer.top(0));
   }
 
   static void Tidy(const LayerParameter& layer, LayerParameter* tidied) {
