@@ -798,6 +798,8 @@ void TourTransformer() {
   param.set_crop_size(9);
   DataTransformer<float> large(param, TEST);
   CHECK(Throws([&] { large.InferBlobShape(datum); }));
+  param.set_rotation(5);  // it does not turn images, and says so
+  CHECK(Throws([&] { DataTransformer<float> turning(param, TEST); }));
 }
 
 class Worker : public InternalThread {

@@ -191,6 +191,18 @@ TEST(DetectNetTransformationTest, GivesImagesAndGrids) {
                         "3 boxes of 16 numbers each"));
 }
 
+TEST(DetectNetTransformationTest, RefusesAugmentationThatObjectsDoNotFollow) {
+  EXPECT_THAT(
+      ErrorText<InvalidArgument>([] {
+        NetOf(Input("image", "dim: 2 dim: 3 dim: 4 dim: 8") +
+              Input("label", "dim: 2 dim: 1 dim: 3 dim: 16") +
+              "layer { name: 't' type: 'DetectNetTransformation' bottom: 'image' bottom: 'label' "
+              "top: 'x' top: 'grid' transform_param { rotation: 5 } }");
+      }),
+      HasSubstr("layer 't' (DetectNetTransformation): transform_param { rotation } is for images "
+                "with one label each; objects would not follow; use detectnet_augmentation_param"));
+}
+
 TEST(MultiBoxLossTest, NeedsAClassForTheBackground) {
   const auto make = [](const std::string& options) {
     NetOf(Input("loc", "dim: 1 dim: 16") + Input("conf", "dim: 1 dim: 8") +

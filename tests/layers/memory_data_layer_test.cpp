@@ -66,5 +66,13 @@ TEST_F(MemoryDataLayerTest, RefusesPartsOfABatchAndForwardWithoutData) {
   }
 }
 
+TEST_F(MemoryDataLayerTest, RefusesToAugment) {
+  param_.mutable_layer(0)->mutable_transform_param()->mutable_random_resized_crop();
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Net net(param_); }),
+              StrEq("layer 'data' (MemoryData): transform_param { random_resized_crop } is for "
+                    "images with one label each; this layer gives arrays as they are; use a Data "
+                    "or ImageData layer"));
+}
+
 }  // namespace
 }  // namespace caffe

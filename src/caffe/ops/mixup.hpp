@@ -151,7 +151,10 @@ struct DrawMix {
 struct MixItems {
   static constexpr std::string_view kName = "MixItems";
   static constexpr OperandSet kExactInputs = {1};
-  LayoutRule layout_rule() const { return kFollowFirstInput; }
+  // Convolutions follow, and a data layer writes either.
+  LayoutRule layout_rule() const {
+    return {.inputs = {0}, .outputs = {0}, .prefers_channels_last = true};
+  }
 };
 
 // (label[, mix]) -> (y):  the label of each item as a row of shares, one for each class:
