@@ -64,16 +64,23 @@ def test_the_best_weights_are_taken(folder):
 
 def test_boxes(folder):
     coco(folder / "scenes")
-    model = trained(folder, "scenes", "--size=64", "--batch=4")
+    model = trained(folder, "scenes", "--size=64", "--batch=4", "--val=50%")
     said = caffe(folder, "evaluate", "m")
     assert "mAP by VOC 2007" in said
     figures = json.loads((model / "evaluation.json").read_text())
-    assert (figures["task"], figures["records"]) == ("boxes", 1)
-    assert [row["name"] for row in figures["classes"]] == ["brick"] and figures["objects"] == 1
+    assert (figures["task"], figures["records"]) == ("boxes", 4)
+    assert [row["name"] for row in figures["classes"]] == ["brick"] and figures["objects"] == 4
     weights = next((model / "snapshots").glob("*.caffemodel"))
     for version, name in (("11point", "voc2007"), ("MaxIntegral", "voc2012"), ("Integral", "integral")):
         tested = caffe(model, "test_detection", "train_val.prototxt", f"--weights={weights}", "--iterations=1", f"--ap_version={version}")
         assert figures[name] == pytest.approx(float(re.search(r"detection_eval = ([\d.e-]+)", tested)[1]), rel=1e-4)
+    net = (model / "train_val.prototxt").read_text()
+    test, batch = net.index("phase: TEST"), 'batch_size: 4'
+    (model / "three.prototxt").write_text(net[:test] + net[test:].replace(batch, "batch_size: 3"))
+    caffe(model, "evaluate", "three.prototxt", f"--weights={weights}", "--metrics=three.json")
+    of_three = json.loads((model / "three.json").read_text())
+    assert (of_three["records"], of_three["objects"], of_three["detections"]) == (4, 4, figures["detections"]) and figures["detections"] > 0
+    assert of_three["voc2012"] == pytest.approx(figures["voc2012"])
     page = (model / "evaluation.html").read_text()
     assert "Precision over recall" in page and "<polyline" in page and not re.search("https?://", page)
 
