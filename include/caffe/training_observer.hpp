@@ -93,7 +93,7 @@ struct SnapshotReport {
 };
 
 struct TrainingEnd {
-  enum Reason { kFinished, kStopped, kFailed };
+  enum Reason { kFinished, kStopped, kFailed, kEarlyStopping };
   int iteration = 0;  // that training would continue with
   Reason reason = kFinished;
   std::string error;  // of a failure

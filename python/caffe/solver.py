@@ -123,9 +123,9 @@ def train(solver, iterations=None, callback=None, progress=True, resume_file=Non
         solver = get_solver(solver, ranks=True)
     if iterations is not None and resume_file is not None:
         solver.restore(resume_file)
-    if iterations is None and not solver.param.HasField("max_iter"):
-        raise InvalidArgument("train: the solver has no max_iter; set it, or give iterations")
-    last = solver.param.max_iter if iterations is None else solver.iter + iterations
+    if iterations is None and not (solver.param.HasField("max_iter") or solver.param.HasField("max_epoch")):
+        raise InvalidArgument("train: the solver has no max_iter and no max_epoch; set one, or give iterations")
+    last = solver.max_iter if iterations is None else solver.iter + iterations
     line = _NotebookLine(last) if progress and _is_notebook(sys.stderr) else None
     live_line = progress and sys.stderr is not None and sys.stderr.isatty()
 

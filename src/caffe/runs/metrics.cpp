@@ -93,6 +93,8 @@ std::string NameOf(TrainingEnd::Reason reason) {
       return "finished";
     case TrainingEnd::kStopped:
       return "stopped";
+    case TrainingEnd::kEarlyStopping:
+      return "early stopping";
     case TrainingEnd::kFailed:
       break;
   }

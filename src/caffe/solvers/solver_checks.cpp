@@ -7,6 +7,7 @@
 #include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solvers/larc.hpp"
+#include "caffe/solvers/run_length.hpp"
 #include "caffe/solvers/schedule.hpp"
 #include "caffe/solvers/solver_lines.hpp"
 #include "caffe/solvers/watchdog.hpp"
@@ -18,8 +19,7 @@ void CheckSolver(const SolverParameter& param) {
           "; it must be at least 1");
   Require(param.iter_size() >= 1, "solver: iter_size is ", param.iter_size(),
           "; it must be at least 1");
-  Require(param.max_iter() >= 0, "solver: max_iter is ", param.max_iter(),
-          "; it must be 0 or more");
+  CheckLength(param);
   Require(param.snapshot() >= 0, "solver: snapshot is ", param.snapshot(),
           "; set the iterations between snapshots, or 0 for none on the way");
   Require(std::isfinite(param.clip_gradients()) && param.clip_gradients() != 0,

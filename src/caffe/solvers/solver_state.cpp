@@ -54,6 +54,12 @@ WordHash HashOf(const SolverProgress& progress) {
     hash.Add(layer);
     hash.AddWord(records);
   }
+  // Files of earlier versions have none, and keep their checksum.
+  const BestTest& best = progress.best_test;
+  if (best == BestTest()) return hash;
+  AddNumbers(std::vector{best.metric.value_or(0)}, &hash);
+  for (const int number : {best.metric ? 1 : 0, best.iteration, best.tests_since})
+    hash.AddWord(static_cast<uint64_t>(number));
   return hash;
 }
 
@@ -125,6 +131,13 @@ void WriteHdf5State(const SolverProgress& progress, const History& history, Hdf5
     const auto count = static_cast<int64_t>(progress.larc_cosines.size());
     writer.WriteFloats("cortado/larc_cosine", Shape{count}, progress.larc_cosines);
   }
+  if (const BestTest& best = progress.best_test; !(best == BestTest())) {
+    if (best.metric) {
+      writer.WriteDoubles("cortado/best_metric", Shape{1}, std::vector<double>{*best.metric});
+      writer.WriteInteger("cortado/best_iteration", best.iteration);
+    }
+    writer.WriteInteger("cortado/tests_since_best", best.tests_since);
+  }
   int index = 0;
   for (const auto& [layer, records] : progress.delivered_records) {
     // By number, because a layer's name may hold slashes.
@@ -168,6 +181,13 @@ SolverState MakeSolverState(const SolverProgress& progress, const History& histo
     scale->set_skipped_in_a_row(static_cast<int>(progress.gradient_scale.skipped_in_a_row));
   }
   state.mutable_larc_cosine()->Assign(progress.larc_cosines.begin(), progress.larc_cosines.end());
+  if (const BestTest& best = progress.best_test; !(best == BestTest())) {
+    if (best.metric) {
+      state.set_best_metric(*best.metric);
+      state.set_best_iteration(best.iteration);
+    }
+    state.set_tests_since_best(best.tests_since);
+  }
   for (const std::shared_ptr<Blob>& blob : history)
     WriteBlob(*blob, /*write_diff=*/false, state.add_history());
   state.set_checksum(ChecksumOf(progress, history));
@@ -220,6 +240,11 @@ void SnapshotReader::Take(const SolverState& state) {
                                 .skipped_in_a_row = static_cast<double>(scale.skipped_in_a_row())};
   }
   progress_.larc_cosines.assign(state.larc_cosine().begin(), state.larc_cosine().end());
+  if (state.has_best_metric()) {
+    progress_.best_test.metric = state.best_metric();
+    progress_.best_test.iteration = state.best_iteration();
+  }
+  progress_.best_test.tests_since = state.tests_since_best();
   history_.assign(state.history().begin(), state.history().end());
 }
 
@@ -278,6 +303,12 @@ void SnapshotReader::ReadHdf5() {
     const std::vector<double> cosines = reader.ReadDoubles("cortado/larc_cosine");
     progress_.larc_cosines.assign(cosines.begin(), cosines.end());
   }
+  if (reader.Contains("cortado/best_metric")) {
+    progress_.best_test.metric = read_numbers("cortado/best_metric", 1)[0];
+    progress_.best_test.iteration = read_int("cortado/best_iteration");
+  }
+  if (reader.Contains("cortado/tests_since_best"))
+    progress_.best_test.tests_since = read_int("cortado/tests_since_best");
   if (reader.Contains("cortado/data_cursor")) {
     for (const std::string& index : reader.LinksOf("cortado/data_cursor")) {
       const std::string group = "cortado/data_cursor/" + index;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,15 @@
 #include "caffe/solvers/schedule.hpp"
 
 namespace caffe {
+
+// The best test of a run by its metric; see ModelChoice.
+struct BestTest {
+  std::optional<double> metric;  // none where no test had a number
+  int iteration = -1;            // of that test
+  int tests_since = 0;           // that were not better by early_stopping_delta
+
+  bool operator==(const BestTest&) const = default;
+};
 
 // Everything a run continues from, beside the weights.
 struct SolverProgress {
@@ -32,6 +42,7 @@ struct SolverProgress {
   std::map<std::string, uint64_t> delivered_records;  // per data layer
   ops::StepState gradient_scale;    // of gradient scaling: scale to skipped_in_a_row
   std::vector<float> larc_cosines;  // empty without larc_turbo
+  BestTest best_test;
 };
 
 using History = std::vector<std::shared_ptr<Blob>>;
