@@ -17,9 +17,9 @@
 namespace caffe {
 namespace {
 
-using testing::ErrorText;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 
 class WholeEpochsTest : public ::testing::Test {
@@ -34,10 +34,11 @@ class WholeEpochsTest : public ::testing::Test {
     const std::string path = folder_.path("db");
     if (!has_database_) data::WriteDatabase(path, data::NumberedRecords(7, 1, 4, 4));
     has_database_ = true;
-    return Parse("layer { name: 'images' type: 'Data' top: 'x' top: 'label' data_param { source: '" +
-                 path + "' backend: LMDB batch_size: 3 " + options +
-                 " } } layer { name: 'sum' type: 'Reduction' bottom: 'x' top: 'sum' "
-                 "reduction_param { axis: 1 } }");
+    return Parse(
+        "layer { name: 'images' type: 'Data' top: 'x' top: 'label' data_param { source: '" + path +
+        "' backend: LMDB batch_size: 3 " + options +
+        " } } layer { name: 'sum' type: 'Reduction' bottom: 'x' top: 'sum' "
+        "reduction_param { axis: 1 } }");
   }
   // Labels of so many batches, batch by batch.
   static std::vector<std::vector<int>> Labels(Net& net, int batches) {

@@ -14,8 +14,8 @@
 namespace caffe {
 namespace {
 
-using testing::ErrorText;
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 
 class EpochReports final : public TrainingObserver {
@@ -161,8 +161,7 @@ TEST_F(EpochTest, EachTestBeginsWithTheFirstRecord) {
   solver.test_nets()[0]->Forward();
   solver.TestAll();
   int polls = 0;
-  solver.SetActionFunction(
-      [&] { return ++polls == 3 ? SolverAction::STOP : SolverAction::NONE; });
+  solver.SetActionFunction([&] { return ++polls == 3 ? SolverAction::STOP : SolverAction::NONE; });
   solver.TestAll();
   EXPECT_EQ(reports.tests.size(), 2u);
   solver.SetActionFunction(nullptr);
@@ -173,9 +172,10 @@ TEST_F(EpochTest, EachTestBeginsWithTheFirstRecord) {
 
 TEST_F(EpochTest, SaysWhyTheLastBatchDoesNotFit) {
   SolverParameter param = Parse("max_iter: 1 test_interval: 1");
-  ParseTextProto("name: 'fixed' type: 'Reshape' bottom: 'y' top: 'z' include { phase: TEST } "
-                 "reshape_param { shape { dim: 5 dim: 3 } }",
-                 "test", param.mutable_net_param()->add_layer());
+  ParseTextProto(
+      "name: 'fixed' type: 'Reshape' bottom: 'y' top: 'z' include { phase: TEST } "
+      "reshape_param { shape { dim: 5 dim: 3 } }",
+      "test", param.mutable_net_param()->add_layer());
   Solver solver(param);
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { solver.TestAll(); }),
               HasSubstr("the last batch of the test has 3 of 5 records"));
@@ -185,9 +185,10 @@ TEST_F(EpochTest, SaysWhyTheLastBatchDoesNotFit) {
 // names it.
 TEST_F(EpochTest, LeavesOutTestsOfUnknownLength) {
   SolverParameter param = Parse("max_iter: 1 test_interval: 1");
-  ParseTextProto("name: 'made' type: 'DummyData' top: 'x' top: 'label' include { phase: TEST } "
-                 "dummy_data_param { shape { dim: 4 dim: 6 } shape { dim: 4 } }",
-                 "test", param.mutable_net_param()->mutable_layer(1));
+  ParseTextProto(
+      "name: 'made' type: 'DummyData' top: 'x' top: 'label' include { phase: TEST } "
+      "dummy_data_param { shape { dim: 4 dim: 6 } shape { dim: 4 } }",
+      "test", param.mutable_net_param()->mutable_layer(1));
   EXPECT_TRUE(Solve(param).tests.empty());
   *param.add_test_net_param() = param.net_param();
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Solver solver(param); }),

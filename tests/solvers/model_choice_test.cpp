@@ -64,9 +64,7 @@ class ModelChoiceTest : public ::testing::Test {
     return seen;
   }
 
-  bool Exists(const std::string& name) const {
-    return std::filesystem::exists(folder_.path(name));
-  }
+  bool Exists(const std::string& name) const { return std::filesystem::exists(folder_.path(name)); }
   // Iterations whose pairs are there.
   std::vector<int> Kept() const {
     std::vector<int> kept;
@@ -125,8 +123,8 @@ TEST_F(ModelChoiceTest, NoNumberIsNeverTheBest) {
 }
 
 TEST_F(ModelChoiceTest, SmallGainsKeepTheModelAndCountAsNone) {
-  ModelChoice choice(
-      Parse("metric: 'accuracy' early_stopping: 2 early_stopping_delta: 0.125"), TestNets());
+  ModelChoice choice(Parse("metric: 'accuracy' early_stopping: 2 early_stopping_delta: 0.125"),
+                     TestNets());
   EXPECT_TRUE(choice.Take(0, ReportsOf(0.5)));
   EXPECT_TRUE(choice.Take(1, ReportsOf(0.5625)));
   EXPECT_FALSE(choice.has_ended());

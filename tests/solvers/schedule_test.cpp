@@ -83,9 +83,8 @@ TEST(ScheduleTest, OneCycleRisesAndFalls) {
   ExpectRates("base_lr: 1 lr_policy: 'onecycle' max_iter: 10",
               {0.04, 0.52, 1, 0.950484632, 0.811745654, 0.611262022, 0.388741978, 0.188258346,
                0.049519368, 4e-06, 4e-06});
-  ExpectRates(
-      "base_lr: 1 lr_policy: 'onecycle' max_iter: 8 rise: 0.5 start_div: 4 final_div: 10",
-      {0.25, 0.4375, 0.8125, 1, 0.857214556, 0.5125, 0.167785444, 0.025, 0.025});
+  ExpectRates("base_lr: 1 lr_policy: 'onecycle' max_iter: 8 rise: 0.5 start_div: 4 final_div: 10",
+              {0.25, 0.4375, 0.8125, 1, 0.857214556, 0.5125, 0.167785444, 0.025, 0.025});
 }
 
 TEST(ScheduleTest, OneCycleMovesMomentumTheOtherWay) {

@@ -58,7 +58,8 @@ int64_t BatchFiller::BytesOfBuffer(const ImageExtents& output) const {
       static_cast<int64_t>(device_transform_ ? ImageExtentsFor(output).count() +
                                                    ops::ImageWindow::kNumbers * sizeof(float)
                                              : output.count() * sizeof(float));
-  const auto labels = LabelShapeOf(output, batch_size_).count() * static_cast<int64_t>(sizeof(float));
+  const auto labels =
+      LabelShapeOf(output, batch_size_).count() * static_cast<int64_t>(sizeof(float));
   return labels + batch_size_ * (image + static_cast<int64_t>(sizeof(RecordSequence::Item)));
 }
 

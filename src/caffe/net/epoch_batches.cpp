@@ -15,9 +15,8 @@ EpochBatches BatchesOfEpoch(const Net& net) {
     if (layer->param().bottom_size() > 0) continue;
     const auto* const supply = dynamic_cast<const DataSupply*>(layer.get());
     const EpochBatches own =
-        supply == nullptr
-            ? EpochBatches{}
-            : EpochBatches{supply->records_per_epoch(), supply->records_per_batch()};
+        supply == nullptr ? EpochBatches{}
+                          : EpochBatches{supply->records_per_epoch(), supply->records_per_batch()};
     if (own.records == 0 || own.batch_size == 0) {
       unknown += StrCat(unknown.empty() ? "" : ", ", "'", layer->name(), "' (", layer->type(), ")");
       continue;

@@ -29,8 +29,8 @@ RunLength::RunLength(const SolverParameter& param, const Net& train_net, int ran
   const uint64_t iterations = (all + records_per_iteration_ - 1) / records_per_iteration_;
   constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int>::max());
   Require(iterations <= kMost, "solver: max_epoch ", param.max_epoch(), " is ", iterations,
-          " iterations of ", records_per_iteration_, " of the ", records_,
-          " records; at most ", kMost, " can be counted: lower max_epoch");
+          " iterations of ", records_per_iteration_, " of the ", records_, " records; at most ",
+          kMost, " can be counted: lower max_epoch");
   iterations_ = static_cast<int>(iterations);
 }
 

@@ -111,7 +111,8 @@ void CheckRestarts(const SolverParameter& param) {
   Require(param.cycle() > 0, "solver: cycle is ", param.cycle(),
           "; lr_policy 'restarts' needs 1 iteration or more");
   Require(std::isfinite(param.cycle_mult()) && param.cycle_mult() >= 1, "solver: cycle_mult is ",
-          param.cycle_mult(), "; each cycle is so many times as long as the one before: give 1 or "
+          param.cycle_mult(),
+          "; each cycle is so many times as long as the one before: give 1 or "
           "more");
 }
 
@@ -119,13 +120,14 @@ void CheckRestarts(const SolverParameter& param) {
 void CheckOneCycle(const SolverParameter& param, const char* field) {
   Require(param.rise() > 0 && param.rise() < 1, "solver: rise is ", param.rise(), "; ", field,
           " 'onecycle' needs the share of the iterations in which the rate rises, between 0 and 1");
-  for (const auto& [name, divisor] : {std::pair{"start_div", param.start_div()},
-                                      std::pair{"final_div", param.final_div()}}) {
+  for (const auto& [name, divisor] :
+       {std::pair{"start_div", param.start_div()}, std::pair{"final_div", param.final_div()}}) {
     Require(std::isfinite(divisor) && divisor >= 1, "solver: ", name, " is ", divisor,
             "; the rate is divided by it: give 1 or more");
   }
   Require(param.rampup_interval() <= 0, "solver: rampup_interval is ", param.rampup_interval(),
-          ", but ", field, " 'onecycle' has a rise of its own; leave out rampup_interval, and set "
+          ", but ", field,
+          " 'onecycle' has a rise of its own; leave out rampup_interval, and set "
           "rise");
 }
 
@@ -199,13 +201,14 @@ void CheckScheduleLength(const SolverParameter& param) {
   needs("lr_policy", param.lr_policy(), {"poly", "cosine", "onecycle"});
   needs("momentum_policy", param.momentum_policy(), {"poly", "onecycle"});
   needs("weight_decay_policy", param.weight_decay_policy(), {"poly"});
-  Require(param.lr_policy() != "cosine" || AfterRamp(param, param.max_iter()) > 0, "solver: ",
-          length, ", but rampup_interval is ", param.rampup_interval(),
+  Require(param.lr_policy() != "cosine" || AfterRamp(param, param.max_iter()) > 0,
+          "solver: ", length, ", but rampup_interval is ", param.rampup_interval(),
           ", which leaves lr_policy 'cosine' no iteration; train longer, or lower rampup_interval");
   const bool is_one_cycle =
       param.lr_policy() == "onecycle" || param.momentum_policy() == "onecycle";
   constexpr double kRounding = 1e-5;  // of rise, a float
-  Require(!is_one_cycle || EndOfRise(param) > 1 - kRounding, "solver: ", length, " and rise ", param.rise(),
+  Require(!is_one_cycle || EndOfRise(param) > 1 - kRounding, "solver: ", length, " and rise ",
+          param.rise(),
           ", so that 'onecycle' would rise in less than one step; train longer, or raise rise");
 }
 

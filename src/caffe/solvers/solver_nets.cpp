@@ -120,9 +120,9 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, 
   const bool is_whole_epoch = param.test_iter_size() == 0;
   const bool is_asked =
       param.test_interval() > 0 || (!param.has_test_interval() && param.has_max_epoch());
-  const NetParameter shared =
-      !has_generic ? NetParameter()
-                   : param.has_net_param() ? param.net_param() : ReadNetOfSolver("net", param.net());
+  const NetParameter shared = !has_generic            ? NetParameter()
+                              : param.has_net_param() ? param.net_param()
+                                                      : ReadNetOfSolver("net", param.net());
   int wanted = param.test_iter_size();
   bool is_implied = false;
   if (is_whole_epoch) {
@@ -131,12 +131,12 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, 
     if (is_implied) wanted = 1;
   }
   Require(has_generic ? wanted >= own : wanted == own, "solver: ", wanted,
-          " test_iter entries for ", own, " test nets; give one test_iter per test net, or none "
+          " test_iter entries for ", own,
+          " test nets; give one test_iter per test net, or none "
           "to score each record once");
   const int generic = has_generic ? wanted - own : 0;
-  Require(own + generic == 0 || is_asked,
-          "solver: there are test nets, but test_interval is ", param.test_interval(),
-          "; set it to the iterations between tests");
+  Require(own + generic == 0 || is_asked, "solver: there are test nets, but test_interval is ",
+          param.test_interval(), "; set it to the iterations between tests");
   Require(param.test_state_size() == 0 || param.test_state_size() == own + generic,
           "solver: ", param.test_state_size(), " test_state entries for ", own + generic,
           " test nets; give none or one each");

@@ -134,7 +134,8 @@ std::optional<std::vector<TestReport>> TestPhase::Run(const Moment& moment,
 // A test that was interrupted, or a caller who has run the net, has left it within an epoch.
 void TestPhase::BeginEpoch(TestNet* test) const {
   TrainingNet net(*test->net);
-  if (test->tested % test->epoch->count() == 0 && net.delivered_records() == test->delivered) return;
+  if (test->tested % test->epoch->count() == 0 && net.delivered_records() == test->delivered)
+    return;
   net.ResumeFrom(seed_, {});
   test->tested = 0;
 }
@@ -145,12 +146,12 @@ std::vector<double> TestPhase::RunBatch(const TestNet& test, uint64_t batch, flo
   if (!test.epoch || records == test.epoch->batch_size) {
     *loss = net.Forward(batch);
   } else {
-    WithContext(StrCat("solver: the last batch of the test has ", records, " of ",
-                       test.epoch->batch_size,
-                       " records, because each is scored once where test_iter is not given; choose "
-                       "a batch_size that divides ",
-                       test.epoch->records, ", or give test_iter"),
-                [&] { *loss = net.Forward(batch); });
+    WithContext(
+        StrCat("solver: the last batch of the test has ", records, " of ", test.epoch->batch_size,
+               " records, because each is scored once where test_iter is not given; choose "
+               "a batch_size that divides ",
+               test.epoch->records, ", or give test_iter"),
+        [&] { *loss = net.Forward(batch); });
   }
   return TestRecord(*loss, *test.net);
 }
