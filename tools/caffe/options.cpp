@@ -162,8 +162,8 @@ void AddIterationsOrAll(CLI::App& app, int* iterations, bool* all) {
            if (*all) return;
            const char* const end = text.data() + text.size();
            const auto [rest, error] = std::from_chars(text.data(), end, *iterations);
-           Require(error == std::errc() && rest == end && *iterations > 0, "--iterations is ",
-                   text, "; give a number of batches, at least 1, or all to score each record of "
+           Require(error == std::errc() && rest == end && *iterations > 0, "--iterations is ", text,
+                   "; give a number of batches, at least 1, or all to score each record of "
                    "the data once");
          },
          "How many batches to run; all: as many as score each record of the data once")
