@@ -36,6 +36,10 @@ void Checkpoints::CheckSize(const History& history) const {
   for (const Net::LearnableParam& one : context_.net.learnable_params())
     weight_bytes += bytes_of(*one.blob) * (context_.param.snapshot_diff() ? 2 : 1);
   for (const std::shared_ptr<Blob>& blob : history) history_bytes += bytes_of(*blob);
+  if (context_.param.ema_decay() > 0) {  // the state has the parameters, too
+    for (const Net::LearnableParam& one : context_.net.learnable_params())
+      history_bytes += bytes_of(*one.blob);
+  }
   CheckSnapshotFits(weight_bytes, history_bytes);
 }
 
@@ -63,8 +67,7 @@ std::string Checkpoints::Write(const History& history, SolverProgress progress,
     last_ = iteration;
     return "";
   }
-  std::string file =
-      WriteTo(SnapshotStem(prefix_, iteration), history, std::move(progress), check);
+  std::string file = WriteTo(SnapshotStem(prefix_, iteration), history, std::move(progress), check);
   last_ = iteration;
   RemoveOlder(file);
   return file;

@@ -39,6 +39,10 @@ void CheckSolver(const SolverParameter& param) {
   CheckWatchdog(param);
   CheckSchedule(param);
   ParseLarc(param);
+  Require(param.ema_decay() >= 0 && param.ema_decay() < 1, "solver: ema_decay is ",
+          param.ema_decay(),
+          "; give the weight of the past in the average of the parameters, such "
+          "as 0.999, or 0 for no average");
 }
 
 void CheckTrainable(const Net& net, bool needs_loss) {
@@ -62,6 +66,8 @@ void CheckSplitTraining(const SolverParameter& param, bool needs_whole_parameter
           " needs whole parameters; leave parallel out, or use another solver type");
   Require(!param.debug_info(), is_split,
           "but debug_info shows whole parameters in each step; leave one of them out");
+  Require(param.ema_decay() == 0, is_split, "but ema_decay ", param.ema_decay(),
+          " averages whole parameters; leave one of them out");
 }
 
 }  // namespace caffe

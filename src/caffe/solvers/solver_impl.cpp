@@ -13,6 +13,7 @@
 #include "caffe/solvers/content_facts.hpp"
 #include "caffe/solvers/log_net.hpp"
 #include "caffe/solvers/schedule.hpp"
+#include "caffe/solvers/snapshot_files.hpp"
 #include "caffe/solvers/solver_checks.hpp"
 #include "caffe/solvers/solver_lines.hpp"
 #include "caffe/solvers/solver_nets.hpp"
@@ -32,8 +33,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   CheckSolver(param);
   if (parallel.is_root()) LogSolver(param);
   rule = MakeUpdateRule(param);
-  const bool snapshots =
-      (param.snapshot() > 0 || !param.metric().empty()) && parallel.is_root();
+  const bool snapshots = (param.snapshot() > 0 || !param.metric().empty()) && parallel.is_root();
   if (snapshots) CheckSnapshotWritable(param, options.file);
   seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
   seed = std::stoull(parallel.OfRoot(std::to_string(seed)));
@@ -85,14 +85,14 @@ NetOptions Solver::Impl::BuildTrainNet() {
   train.seed = seed;
   train.rank = parallel.rank();
   train.ranks = parallel.ranks();
-  train = TrainNetOptions(param, train, rule->num_states());
+  train = TrainNetOptions(param, train, SolverStatesPerParameter(param));
   net = MakeTrainNet(param, train, [this](NetParameter* definition) {
     for (LayerParameter& layer : *definition->mutable_layer()) {
       if (std::ranges::count(options.split_layers, layer.name()) > 0)
         layer.set_parallel(LayerParameter::SPLIT_OUTPUT);
     }
   });
-  if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), rule->num_states());
+  if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), SolverStatesPerParameter(param));
   return train;
 }
 
@@ -133,15 +133,21 @@ void Solver::Impl::Step(int iterations, bool ends_solve) {
 
 bool Solver::Impl::TestAll(bool chooses) {
   split->GatherWeights();
+  WeightAverage* const average = iteration->updates().updater().average();
   const Moment moment = {iter(), iteration->has_updated(), checkpoints->last()};
-  const auto reports = tests->Run(moment, [this] {
-    const SolverAction::Enum action = Poll();
-    if (action == SolverAction::SNAPSHOT) {
-      split->GatherAll();
-      SnapshotWhileTraining();
-    }
-    return standing.stop_requested = action == SolverAction::STOP;
-  });
+  std::optional<std::vector<TestReport>> reports;
+  {
+    const WeightAverage::Shown shown(average);
+    reports = tests->Run(moment, [&] {
+      const SolverAction::Enum action = Poll();
+      if (action == SolverAction::SNAPSHOT) {
+        const WeightAverage::Hidden hidden(average);
+        split->GatherAll();
+        SnapshotWhileTraining();
+      }
+      return standing.stop_requested = action == SolverAction::STOP;
+    });
+  }
   if (!reports) return false;
   if (!chooses || !tests->choice().Take(iter(), *reports)) return true;
   iteration->Finish();
@@ -177,7 +183,25 @@ SolverProgress Solver::Impl::Progress() const {
 std::string Solver::Impl::Snapshot() {
   CheckWhole();
   checkpoints->CheckWeights(iter(), iteration->has_updated());
-  return checkpoints->Write(history(), Progress());
+  return WriteSnapshot();
+}
+
+std::string Solver::Impl::WriteSnapshot(bool is_best, const std::function<void()>& check) {
+  WeightAverage* const average = iteration->updates().updater().average();
+  SolverProgress progress = Progress();
+  const WeightAverage::Shown shown(average);
+  if (is_best) {
+    checkpoints->WriteBest(history(), std::move(progress));
+    return "";
+  }
+  std::function<void()> check_itself;
+  if (check) {
+    check_itself = [&] {
+      const WeightAverage::Hidden hidden(average);
+      check();
+    };
+  }
+  return checkpoints->Write(history(), std::move(progress), check_itself);
 }
 
 void Solver::Impl::SnapshotWhileTraining(bool is_best) {
@@ -185,8 +209,7 @@ void Solver::Impl::SnapshotWhileTraining(bool is_best) {
     CheckWhole();
     checkpoints->CheckWeights(iter(), iteration->has_updated());
     try {
-      is_best ? checkpoints->WriteBest(history(), Progress())
-              : static_cast<void>(checkpoints->Write(history(), Progress()));
+      WriteSnapshot(is_best);
     } catch (const DeviceFault&) {  // there is no device to go on with
       throw;
     } catch (const Error& error) {
@@ -265,9 +288,10 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     };
     if (whole) try_to([&] { whole->Restore(); });
     if (iteration->Break()) {
-      standing.broken = StrCat("iteration ", iter(),
-                      " failed while weights were being updated; restore a snapshot before "
-                      "training goes on");
+      standing.broken =
+          StrCat("iteration ", iter(),
+                 " failed while weights were being updated; restore a snapshot before "
+                 "training goes on");
     }
     const std::string aborted = watchdog ? watchdog->reason() : "";
     try {  // what a rank has not gathered, it cannot write
@@ -281,7 +305,7 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     throw;
   }
   parallel.LetLayersSum(false);
-  const TrainingEnd::Reason reason = standing.stop_requested      ? TrainingEnd::kStopped
+  const TrainingEnd::Reason reason = standing.stop_requested       ? TrainingEnd::kStopped
                                      : tests->choice().has_ended() ? TrainingEnd::kEarlyStopping
                                                                    : TrainingEnd::kFinished;
   reporter->End({iter(), reason, ""});
@@ -308,7 +332,7 @@ void Solver::Impl::SolveFromHere() {
   if (is_due && parallel.OfRoot(checkpoints->last() == iter() ? is_there : "") != is_there) {
     checkpoints->AgreeOnWeights(iter());
     CheckWhole();
-    checkpoints->Write(history(), Progress(), look);
+    WriteSnapshot(/*is_best=*/false, look);
     parallel.OfRoot(is_there);
   } else {
     look();

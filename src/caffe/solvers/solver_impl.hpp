@@ -35,6 +35,9 @@ struct Solver::Impl {
   // Of the last whole iteration, where an error has broken off one.
   SolverProgress Progress() const;
   std::string Snapshot();
+  // Weights files hold the average of the parameters, where one is kept. `check`: see
+  // Checkpoints::Write().
+  std::string WriteSnapshot(bool is_best = false, const std::function<void()>& check = {});
   // A file that cannot be written does not end training; weights that are not finite do.
   void SnapshotWhileTraining(bool is_best = false);
   void Restore(const std::string& file);

@@ -28,7 +28,10 @@ Updates::Updates(const SolverContext& context, const UpdateRule& rule)
       updater_(std::make_unique<Updater>(
           rule, decide_, context.net, context.parallel.Buckets(),
           SumOverRanks{context.parallel.rank(), context.parallel.ranks(),
-                       [&context](std::span<double> numbers) { context.parallel.Sum(numbers); }})),
+                       [&context](std::span<double> numbers) { context.parallel.Sum(numbers); }},
+          UpdaterOptions{
+              .factors = FactorsOfGroups(context.param, context.net, context.parallel.is_root()),
+              .ema_decay = context.param.ema_decay()})),
       reports_(context.training_net.device()) {}
 
 std::optional<double> Updates::scale() const {
@@ -67,6 +70,7 @@ void Updates::CheckFits(const SnapshotReader& snapshot, const std::string& file)
   const size_t params = context_.net.learnable_params().size();
   Require(cosines == 0 || cosines == params, file, ": has ", cosines, " LARC cosines, the net ",
           params, " parameters; it was written by another net");
+  snapshot.CheckRawParameters(context_.net.learnable_params());
 }
 
 void Updates::Restore(const SnapshotReader& snapshot) {
@@ -79,11 +83,28 @@ void Updates::Restore(const SnapshotReader& snapshot) {
   // A run without larc_turbo has saved none: they start from zero.
   cosines.resize(context_.net.learnable_params().size());
   updater_->WriteCosines(cosines);
+  RestoreAverage(snapshot);
+}
+
+// The net has the weights of the snapshot's file. Where that is an average, training goes on with
+// the parameters in the state, also where no average is wanted any more.
+void Updates::RestoreAverage(const SnapshotReader& snapshot) {
+  WeightAverage* const average = updater_->average();
+  if (average != nullptr) {
+    average->Reset();
+    if (snapshot.progress().averaged_updates > 0)
+      average->Begin(snapshot.progress().averaged_updates, state_.skipped_steps);
+  }
+  snapshot.ReadRawParameters(context_.net.learnable_params());
 }
 
 void Updates::Describe(SolverProgress* progress) const {
   progress->gradient_scale = updater_->ReadState();
   if (decide_.larc.is_turbo) progress->larc_cosines = updater_->ReadCosines();
+  const WeightAverage* const average = updater_->average();
+  if (average == nullptr || !average->has_begun()) return;
+  progress->averaged_updates = average->updates(progress->gradient_scale.skipped_steps);
+  progress->raw_parameters = CopiesOfParameters(context_.net);
 }
 
 }  // namespace caffe

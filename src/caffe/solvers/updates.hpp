@@ -41,6 +41,8 @@ class Updates {
   void Describe(SolverProgress* progress) const;
 
  private:
+  void RestoreAverage(const SnapshotReader& snapshot);
+
   const SolverContext& context_;
   ops::DecideStep decide_;
   std::unique_ptr<Updater> updater_;
