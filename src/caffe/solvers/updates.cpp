@@ -1,5 +1,4 @@
-#include "caffe/solvers/updates.hpp"
-
+#include <algorithm>
 #include <vector>
 
 #include "caffe/error.hpp"
@@ -7,6 +6,7 @@
 #include "caffe/solvers/larc.hpp"
 #include "caffe/solvers/non_finite.hpp"
 #include "caffe/solvers/solver_lines.hpp"
+#include "caffe/solvers/updates.hpp"
 
 namespace caffe {
 namespace {
@@ -32,7 +32,43 @@ Updates::Updates(const SolverContext& context, const UpdateRule& rule)
           UpdaterOptions{
               .factors = FactorsOfGroups(context.param, context.net, context.parallel.is_root()),
               .ema_decay = context.param.ema_decay()})),
-      reports_(context.training_net.device()) {}
+      reports_(context.training_net.device()) {
+  // Only displayed iterations are measured. Of parts no rank knows the whole.
+  if (context.param.display() <= 0 || !context.training_net.SplitParams().empty()) return;
+  std::vector<Net::LearnableParam> learning;
+  for (const auto& part : updater_->parts()) {
+    for (const LearningParameter& one : part->parameters()) learning.push_back(one.param);
+  }
+  try {
+    norm_.emplace(context.training_net, learning);
+  } catch (const Unsupported&) {  // parameters of several types on a GPU
+  }
+}
+
+StepReport Updates::Measure() {
+  StepReport report;
+  if (norm_) report.gradient_norm = norm_->Measure() / state_.scale;
+  if (decide_.scaling.adaptive) report.skipped_steps = static_cast<int64_t>(state_.skipped_steps);
+  return report;
+}
+
+std::optional<LarcReport> Updates::LarcOf(double rate) const {
+  if (!decide_.larc.is_on || was_skipped() || rate == 0) return std::nullopt;
+  std::vector<double> ratios;
+  for (const auto& part : updater_->parts()) {
+    if (part->parameters().empty()) continue;
+    const TensorView& decision = part->decision();
+    std::vector<double> numbers(decision.count());
+    context_.training_net.device()->CopyToHost(numbers.data(), decision.data, decision.bytes());
+    for (size_t i = ops::kFirstRate; i < numbers.size(); ++i) ratios.push_back(numbers[i] / rate);
+  }
+  if (ratios.empty()) return std::nullopt;
+  std::ranges::sort(ratios);
+  const size_t middle = ratios.size() / 2;
+  const double median =
+      ratios.size() % 2 == 1 ? ratios[middle] : (ratios[middle - 1] + ratios[middle]) / 2;
+  return LarcReport{ratios.front(), median, ratios.back()};
+}
 
 std::optional<double> Updates::scale() const {
   return scales_gradients() ? std::optional(state_.scale) : std::nullopt;
