@@ -111,11 +111,11 @@ def train(solver, iterations=None, callback=None, progress=True, resume_file=Non
 
     solver: a solver, or a solver prototxt's name, which is trained together with the other
     processes that mpirun, srun or torchrun has started. iterations: how many from here; without it,
-    to max_iter with the final snapshot and test, as `caffe train` does. callback(solver): after
-    each iteration; training stops when it returns False. progress: in a terminal or a notebook, one
-    line with iteration, loss, rate and time left below the log. resume_file: a .solverstate.
-    run_dir: a folder for all that the run leaves (docs/runs.md), with histograms of the parameters
-    every so many iterations.
+    to max_iter or max_epoch, or where early_stopping ends the run, with the final snapshot and
+    test, as `caffe train` does. callback(solver): after each iteration; training stops when it
+    returns False. progress: in a terminal or a notebook, one line with iteration, loss, rate and
+    time left below the log. resume_file: a .solverstate. run_dir: a folder for all that the run
+    leaves (docs/runs.md), with histograms of the parameters every so many iterations.
 
     Returns the solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
     """
