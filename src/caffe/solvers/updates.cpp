@@ -1,3 +1,5 @@
+#include "caffe/solvers/updates.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -6,7 +8,6 @@
 #include "caffe/solvers/larc.hpp"
 #include "caffe/solvers/non_finite.hpp"
 #include "caffe/solvers/solver_lines.hpp"
-#include "caffe/solvers/updates.hpp"
 
 namespace caffe {
 namespace {
