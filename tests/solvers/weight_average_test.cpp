@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "caffe/error.hpp"
 #include "caffe/io/binary_format.hpp"
@@ -107,6 +108,25 @@ TEST_F(WeightAverageTest, TestsUseTheAverage) {
     ASSERT_EQ(tests.losses.size(), 2u);
     EXPECT_EQ(tests.losses[0], tests.losses[1]);
   }
+}
+
+// Who is told of a test may take a snapshot, and the state has the parameters all the same.
+TEST_F(WeightAverageTest, SnapshotsWithinATestAreWhole) {
+  struct Taker final : TrainingObserver {
+    explicit Taker(Solver& of) : solver(of) {}
+    void OnTest(const TestReport&) override { solver.Snapshot(); }
+    Solver& solver;
+  };
+  Solver solver(Parse("ema_decay: 0.9 test_interval: 100"));
+  solver.Step(3);
+  solver.Snapshot();
+  const std::map<std::string, std::string> want = testing::SnapshotsIn(folder_.path(""));
+  const std::vector<float> weights = ValuesOf(solver.net(), "ip1");
+  Taker taker(solver);
+  solver.AddObserver(&taker);
+  solver.TestAll();
+  EXPECT_EQ(testing::SnapshotsIn(folder_.path("")), want);
+  EXPECT_EQ(ValuesOf(solver.net(), "ip1"), weights);
 }
 
 // Before the first update the average is the parameters.

@@ -141,7 +141,6 @@ bool Solver::Impl::TestAll(bool chooses) {
     reports = tests->Run(moment, [&] {
       const SolverAction::Enum action = Poll();
       if (action == SolverAction::SNAPSHOT) {
-        const WeightAverage::Hidden hidden(average);
         split->GatherAll();
         SnapshotWhileTraining();
       }
@@ -188,6 +187,7 @@ std::string Solver::Impl::Snapshot() {
 
 std::string Solver::Impl::WriteSnapshot(bool is_best, const std::function<void()>& check) {
   WeightAverage* const average = iteration->updates().updater().average();
+  const WeightAverage::Hidden within_a_test(average);
   SolverProgress progress = Progress();
   const WeightAverage::Shown shown(average);
   if (is_best) {
