@@ -16,9 +16,9 @@ TEST(SolverPositionTest, FindsTheFirstFieldThatTheFileSets) {
   const TemporaryFolder folder;
   const std::string file = folder / "solver.prototxt";
   WriteFileAtomically(file, std::string_view("net: 'net.prototxt'\n"
-                                             "\tlr_policy: 'cosine' # none\n"
+                                             "\tlr_policy: 'polynomial' # none\n"
                                              "stepvalue: 7 stepvalue: 3\n"));
-  EXPECT_EQ(PositionOfSolverField(file, "solver: unknown lr_policy 'cosine'"), file + ":2:2");
+  EXPECT_EQ(PositionOfSolverField(file, "solver: unknown lr_policy 'polynomial'"), file + ":2:2");
   EXPECT_EQ(PositionOfSolverField(file, "solver: no stepvalue after 7"), file + ":3:1");
   EXPECT_EQ(PositionOfSolverField(file, "solver: gamma is 0; see lr_policy"), file + ":2:2");
   EXPECT_EQ(PositionOfSolverField(file, "solver: base_lr is not set"), file);

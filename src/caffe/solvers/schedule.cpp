@@ -66,8 +66,10 @@ double EndOfRise(const SolverParameter& param) {
 
 // onecycle: from `low` to `high` during the rise, then to `end`.
 double OneCycle(const SolverParameter& param, int iteration, double low, double high, double end) {
-  const double top = EndOfRise(param), last = param.max_iter() - 1;
-  if (iteration <= top) return HalfCosine(low, high, iteration / top);
+  // A run of a few steps has no rise, and one of a single step no fall either.
+  const double top = std::max(0.0, EndOfRise(param)), last = param.max_iter() - 1;
+  if (iteration < top) return HalfCosine(low, high, iteration / top);
+  if (last <= top) return high;
   return HalfCosine(high, end, std::min(1.0, (iteration - top) / (last - top)));
 }
 
@@ -204,12 +206,6 @@ void CheckScheduleLength(const SolverParameter& param) {
   Require(param.lr_policy() != "cosine" || AfterRamp(param, param.max_iter()) > 0,
           "solver: ", length, ", but rampup_interval is ", param.rampup_interval(),
           ", which leaves lr_policy 'cosine' no iteration; train longer, or lower rampup_interval");
-  const bool is_one_cycle =
-      param.lr_policy() == "onecycle" || param.momentum_policy() == "onecycle";
-  constexpr double kRounding = 1e-5;  // of rise, a float
-  Require(!is_one_cycle || EndOfRise(param) > 1 - kRounding, "solver: ", length, " and rise ",
-          param.rise(),
-          ", so that 'onecycle' would rise in less than one step; train longer, or raise rise");
 }
 
 double LearningRateAt(const SolverParameter& param, int iteration, int current_step) {
