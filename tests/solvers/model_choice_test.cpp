@@ -167,13 +167,28 @@ TEST_F(ModelChoiceTest, RefusesWhatCannotBeCompared) {
               AllOf(HasSubstr("metric is 'acuracy', which no test net has; use one of their "
                               "outputs: accuracy, loss"),
                     HasSubstr("did you mean 'accuracy'?")));
-  EXPECT_THAT(error("metric: 'accuracy'"), HasSubstr("the run has no tests; set test_interval"));
+  EXPECT_THAT(error("test_interval: 0 metric: 'accuracy'"),
+              HasSubstr("the run has no tests; set test_interval"));
   EXPECT_THAT(error(tested + "early_stopping: 3"), HasSubstr("early_stopping is set, but metric"));
   EXPECT_THAT(error(tested + "metric: 'loss' early_stopping: -1"),
               HasSubstr("early_stopping is -1;"));
   EXPECT_THAT(error(tested + "metric: 'loss' early_stopping_delta: nan"),
               HasSubstr("early_stopping_delta is nan;"));
   EXPECT_THAT(error("keep_snapshots: -2"), HasSubstr("keep_snapshots is -2;"));
+}
+
+TEST_F(ModelChoiceTest, AShortTrialIsTestedAtItsEnd) {
+  const SeenSnapshots seen =
+      Solve(Parse("metric: 'accuracy' max_iter: 2 test_initialization: false"));
+  EXPECT_EQ(seen.tested, 2);
+  EXPECT_THAT(seen.best, ElementsAre(2));
+}
+
+TEST_F(ModelChoiceTest, SaysThatAMetricNeverComes) {
+  ::testing::internal::CaptureStderr();
+  Solve(Parse("metric: 'accuracy' test_interval: 5 max_iter: 2 test_initialization: false"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("test_interval 5 is more than the 2 iterations of the run"));
 }
 
 // The pair is of the best test, also where later tests were worse.

@@ -1,5 +1,7 @@
 #include "caffe/solvers/model_choice.hpp"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -91,6 +93,11 @@ ModelChoice::ModelChoice(const SolverParameter& param,
   Require(!test_nets.empty(), "solver: metric is '", metric_,
           "', but the run has no tests; set test_interval, and test_iter or a test net whose data "
           "layer counts its records");
+  // A short trial of a long training: worth a word, not a refusal.
+  LOG_IF(WARNING, param.test_interval() > param.max_iter() && param.max_iter() > 0)
+      << "solver: metric is '" << metric_ << "', but test_interval " << param.test_interval()
+      << " is more than the " << param.max_iter()
+      << " iterations of the run, so that no model will be kept as the best";
   const bool is_detection = param.eval_type() == "detection";
   const MetricPlace place =
       FindMetric(metric_, MetricsOfNets(test_nets, is_detection), is_detection);

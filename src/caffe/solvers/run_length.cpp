@@ -16,15 +16,23 @@ void CheckLength(const SolverParameter& param) {
           param.max_iter(), "; both say how long training is: leave one of them out");
 }
 
+bool TestsEpochs(const SolverParameter& param) {
+  return !param.has_test_interval() && (param.has_max_epoch() || !param.metric().empty());
+}
+
 RunLength::RunLength(const SolverParameter& param, const Net& train_net, int ranks)
     : given_(param), iterations_(param.max_iter()) {
-  if (!param.has_max_epoch()) return;
-  const EpochBatches epoch =
-      WithContext("solver: max_epoch needs data whose records are counted, or use max_iter",
-                  [&] { return BatchesOfEpoch(train_net); });
+  if (!param.has_max_epoch() && !TestsEpochs(param)) return;
+  const EpochBatches epoch = WithContext(
+      param.has_max_epoch()
+          ? "solver: max_epoch needs data whose records are counted, or use max_iter"
+          : "solver: metric without test_interval tests after each epoch, which needs data whose "
+            "records are counted, or set test_interval",
+      [&] { return BatchesOfEpoch(train_net); });
   records_ = epoch.records;
   records_per_iteration_ =
       epoch.batch_size * static_cast<uint64_t>(ranks) * static_cast<uint64_t>(param.iter_size());
+  if (!param.has_max_epoch()) return;
   const uint64_t all = records_ * static_cast<uint64_t>(param.max_epoch());
   const uint64_t iterations = (all + records_per_iteration_ - 1) / records_per_iteration_;
   constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int>::max());
@@ -48,8 +56,9 @@ SolverParameter RunLength::Resolved() const {
 
 bool RunLength::IsTestDue(int iteration) const {
   if (given_.test_interval() > 0) return iteration % given_.test_interval() == 0;
-  if (given_.has_test_interval() || records_ == 0) return false;
-  return iteration == 0 || EpochsAfter(iteration) > EpochsAfter(iteration - 1);
+  if (!TestsEpochs(given_)) return false;
+  return iteration == 0 || iteration == iterations_ ||
+         EpochsAfter(iteration) > EpochsAfter(iteration - 1);
 }
 
 uint64_t RunLength::EpochsAfter(int iteration) const {

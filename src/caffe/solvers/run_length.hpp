@@ -13,11 +13,15 @@ namespace caffe {
 // Throws InvalidArgument for a max_epoch that is not positive, or beside max_iter.
 void CheckLength(const SolverParameter& param);
 
+// Whether a test follows each epoch and the end of the run: with max_epoch or a metric, unless
+// test_interval says otherwise.
+bool TestsEpochs(const SolverParameter& param);
+
 class RunLength {
  public:
   // Of a run in which each of `ranks` trains a net as `train_net`. Throws InvalidArgument where
-  // max_epoch is set and the net does not know how many records it has, or where its epochs are
-  // more iterations than can be counted.
+  // epochs count and the net does not know how many records it has, or where its epochs are more
+  // iterations than can be counted.
   RunLength(const SolverParameter& param, const Net& train_net, int ranks);
 
   // "max_epoch 10: 4690 iterations, 469 for each pass over 60000 records"; of a run with max_epoch.
@@ -28,8 +32,8 @@ class RunLength {
   SolverParameter Resolved() const;
 
   // Whether the solver asks for a test when so many iterations are done, which may be 0: by
-  // test_interval, or without one after the iteration that ends an epoch of max_epoch. An epoch
-  // ends within an iteration where its records do not make whole iterations.
+  // test_interval, or where TestsEpochs() after the iteration that ends an epoch and after the
+  // last one. An epoch ends within an iteration where its records do not make whole iterations.
   bool IsTestDue(int iteration) const;
 
  private:
@@ -37,7 +41,7 @@ class RunLength {
   uint64_t EpochsAfter(int iteration) const;
 
   const SolverParameter given_;
-  uint64_t records_ = 0;                // of an epoch; 0 without max_epoch
+  uint64_t records_ = 0;                // of an epoch; 0 where they do not count
   uint64_t records_per_iteration_ = 0;  // of all ranks and passes
   int iterations_ = 0;
 };

@@ -16,6 +16,7 @@
 #include "caffe/plugin.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/batch_division.hpp"
+#include "caffe/solvers/run_length.hpp"
 
 namespace caffe {
 namespace {
@@ -118,8 +119,7 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, 
   const bool has_generic = param.has_net() || param.has_net_param();
   const int own = param.test_net_param_size() + param.test_net_size();
   const bool is_whole_epoch = param.test_iter_size() == 0;
-  const bool is_asked =
-      param.test_interval() > 0 || (!param.has_test_interval() && param.has_max_epoch());
+  const bool is_asked = param.test_interval() > 0 || TestsEpochs(param);
   const NetParameter shared = !has_generic            ? NetParameter()
                               : param.has_net_param() ? param.net_param()
                                                       : ReadNetOfSolver("net", param.net());
