@@ -56,6 +56,16 @@ TEST_F(OverridesTest, SetsFieldsOfEachType) {
   EXPECT_EQ(solver_.snapshot_prefix(), "");
 }
 
+TEST_F(OverridesTest, OfTwoLengthsTheNewOneCounts) {
+  solver_.set_max_epoch(90);
+  Apply("max_iter=5");
+  EXPECT_EQ(solver_.max_iter(), 5);
+  EXPECT_FALSE(solver_.has_max_epoch());
+  Apply("max_epoch=2");
+  EXPECT_EQ(solver_.max_epoch(), 2);
+  EXPECT_FALSE(solver_.has_max_iter());
+}
+
 TEST_F(OverridesTest, SetsListsAndTheirElements) {
   EXPECT_EQ(Apply("stepvalue=1,2,3"), "stepvalue: 10, 20 -> 1, 2, 3");
   EXPECT_THAT(solver_.stepvalue(), ElementsAre(1, 2, 3));

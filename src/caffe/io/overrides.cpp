@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "caffe/core/field_names.hpp"
@@ -214,6 +215,14 @@ std::vector<std::string> NewLiterals(const FieldDescriptor& field, const Segment
   return current;
 }
 
+// Of two ways to say how long a solver trains, the one that is set takes the other's place.
+void ClearOther(const std::string& field, Message* message) {
+  for (const auto& [one, other] : {std::pair{"max_iter", "max_epoch"}, {"max_epoch", "max_iter"}}) {
+    const FieldDescriptor* const cleared = message->GetDescriptor()->FindFieldByName(other);
+    if (field == one && cleared != nullptr) message->GetReflection()->ClearField(message, cleared);
+  }
+}
+
 // Sets the last field of a path. Returns "old -> new".
 std::string Assign(const Segment& segment, const std::string& value, Message* message) {
   const FieldDescriptor& field = FieldNamed(*message->GetDescriptor(), segment.field);
@@ -225,6 +234,7 @@ std::string Assign(const Segment& segment, const std::string& value, Message* me
   WithContext(StrCat("'", field.name(), "' is of type ", field.type_name(), ", now ",
                      Describe(before), ", and cannot be '", value, "'"),
               [&] { SetValues(field, NewLiterals(field, segment, value, before), message); });
+  ClearOther(field.name(), message);
   return Describe(before) + " -> " + Describe(Values(*message, field));
 }
 

@@ -14,9 +14,9 @@
 
 namespace caffe {
 
-// Sets what `assignment` ("path=value") says. Returns "path: old value -> new value" for a log.
-// Throws InvalidArgument for a path that is not there (with the nearest name) and for a value of
-// another type; `message` is as before then.
+// Sets what `assignment` ("path=value") says; max_iter and max_epoch take each other's place.
+// Returns "path: old value -> new value" for a log. Throws InvalidArgument for a path that is not
+// there (with the nearest name) and for a value of another type; `message` is as before then.
 CAFFE_EXPORT std::string ApplyOverride(const std::string& assignment,
                                        google::protobuf::Message* message);
 
