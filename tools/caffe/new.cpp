@@ -73,8 +73,7 @@ class New : public Command {
 
  private:
   std::string images_, output_, net_, from_, val_;
-  std::optional<int> size_, batch_;
-  std::optional<double> epochs_;
+  std::optional<int> size_, batch_, epochs_;
   int seed_ = 1;
   bool lists_nets_ = false;
 };

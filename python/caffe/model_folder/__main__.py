@@ -15,7 +15,7 @@ def _parser():
     parser.add_argument("--net")
     parser.add_argument("--from", dest="weights", type=Path)
     parser.add_argument("--size", type=int)
-    parser.add_argument("--epochs", type=float)
+    parser.add_argument("--epochs", type=int)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--val", type=float, default=15, help="percent")
     parser.add_argument("--seed", type=int, default=1)
@@ -45,7 +45,7 @@ def main(words=None):
         return 1
     print(f"{output}: {plan.dataset.task} of {len(plan.dataset.classes)} classes ({plan.dataset.kind}), "
           f"{plan.halves.train_count} images for training and {plan.halves.val_count} for testing")
-    print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs:g} epochs in batches of {plan.batch}")
+    print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs} epochs in batches of {plan.batch}")
     print(f"\nnext:  caffe train {output}")
     return 0
 

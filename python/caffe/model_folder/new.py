@@ -30,7 +30,7 @@ class Wishes:
     net: Optional[str] = None
     weights: Optional[Path] = None
     side: Optional[int] = None
-    epochs: Optional[float] = None
+    epochs: Optional[int] = None
     val: float = 0.15
     seed: int = 1
     batch: Optional[int] = None
@@ -143,7 +143,7 @@ A net for {dataset.task}, `{plan.net.name}` ({plan.net.summary}), on images of {
 {halves.train_count} images are for training, {halves.val_count} for testing; {len(dataset.classes)} classes: {names}.
 
 ```sh
-caffe train {plan.name}                     # {plan.epochs:g} passes over the images; run it again to go on
+caffe train {plan.name}                     # {plan.epochs} passes over the images; run it again to go on
 caffe evaluate {plan.name}                  # what it gets wrong: evaluation.html
 {asked}caffe export {plan.name} --onnx             # for other programs
 ```

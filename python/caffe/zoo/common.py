@@ -111,8 +111,8 @@ def learning(bias: bool, rate: float = 1) -> List[dict]:
     return specs + ([dict(lr_mult=2 * rate, decay_mult=0)] if bias else [])
 
 
-# How nets are trained where nobody says otherwise: the rate rises for a short time, and then falls to 0.
-FALLING = dict(type="Nesterov", momentum=0.9, lr_policy="poly", power=1, rampup_interval=300, weight_decay=0.0005)
+# How nets are trained where nobody says otherwise: the rate rises for a quarter of the time, and then falls to almost 0.
+ONE_CYCLE = dict(type="Nesterov", momentum=0.9, lr_policy="onecycle", rise=0.25, weight_decay=0.0005)
 
 Body = Callable[[Model, Top], List[Head]]
 

@@ -1,7 +1,7 @@
 """MobileNet 1 (Howard et al. 2017) and 2 (Sandler et al. 2018), with the names of the weights published for Caffe."""
 from ..net_spec import layers as L
 from . import Net
-from .common import MSRA, FALLING, Head
+from .common import MSRA, ONE_CYCLE, Head
 
 
 def unit(model, name, bottom, outputs, kernel=1, stride=1, group=1, relu=None):
@@ -50,5 +50,5 @@ def mobilenet_v2(model, data):
 
 NETS = [
     Net("mobilenet_v2", "classification", mobilenet_v2, "photographs, for small machines: 2.3 million weights", (64, 128, 512), 32, 32,
-        dict(FALLING, base_lr=0.05, weight_decay=0.00004), 300_000, pixels=((103.94, 116.78, 123.68), 0.017)),
+        dict(ONE_CYCLE, base_lr=0.05, weight_decay=0.00004), 300_000, pixels=((103.94, 116.78, 123.68), 0.017)),
 ]

@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 
 from ..net_spec import Function, Top
 from . import Net
-from .common import FALLING, Head, Model
+from .common import ONE_CYCLE, Head, Model
 
 _SCORES = {"InnerProduct": "inner_product_param", "Convolution": "convolution_param"}
 
@@ -78,7 +78,7 @@ def net_of_file(file: Path) -> Net:
     info = definition.model_info
     pixels = (tuple(info.mean_value) or None, info.scale)
     return Net(file.stem, "classification", body, f"the net of {file}", (shape[2],) * 3, 1, 32,
-               dict(FALLING, base_lr=0.01, weight_decay=0.0001), 100_000, pixels=pixels)
+               dict(ONE_CYCLE, base_lr=0.01, weight_decay=0.0001), 100_000, pixels=pixels)
 
 
 def _fields(layer: Any) -> Dict[str, Any]:

@@ -1,7 +1,7 @@
 """Residual nets (He et al. 2016) for photographs, with the names of their published weights, and for small images."""
 from ..net_spec import layers as L
 from . import Net
-from .common import MSRA, FALLING, Head
+from .common import MSRA, ONE_CYCLE, Head
 
 # Blocks in the four stages, and whether they are bottlenecks.
 DEPTHS = {18: ((2, 2, 2, 2), False), 50: ((3, 4, 6, 3), True), 101: ((3, 4, 23, 3), True), 152: ((3, 8, 36, 3), True)}
@@ -77,9 +77,9 @@ def small_resnet(model, data):
 
 NETS = [
     Net("resnet20", "classification", small_resnet, "small images: 0.27 million weights", (16, 32, 96), 4, 128,
-        dict(FALLING, base_lr=0.2), 2_000_000, is_default=True),
+        dict(ONE_CYCLE, base_lr=0.2), 2_000_000, is_default=True),
     Net("resnet18", "classification", resnet(18), "photographs: 11 million weights", (64, 128, 512), 32, 32,
-        dict(FALLING, base_lr=0.05, weight_decay=0.0001), 300_000, is_default=True),
+        dict(ONE_CYCLE, base_lr=0.05, weight_decay=0.0001), 300_000, is_default=True),
     Net("resnet50", "classification", resnet(50), "photographs: 24 million weights", (64, 224, 512), 32, 32,
-        dict(FALLING, base_lr=0.05, weight_decay=0.0001), 300_000),
+        dict(ONE_CYCLE, base_lr=0.05, weight_decay=0.0001), 300_000),
 ]

@@ -1,6 +1,6 @@
 """SqueezeNet 1.1 (Iandola et al. 2016), with the names of its published weights."""
 from . import Net
-from .common import MSRA, FALLING, Head, gaussian
+from .common import MSRA, ONE_CYCLE, Head, gaussian
 
 
 def fire(model, number, x, squeeze, expand):
@@ -31,5 +31,5 @@ def squeezenet(model, data):
 
 NETS = [
     Net("squeezenet", "classification", squeezenet, "photographs, for small machines: 0.7 million weights", (64, 128, 512), 1, 32,
-        dict(FALLING, base_lr=0.02, weight_decay=0.0002), 300_000),
+        dict(ONE_CYCLE, base_lr=0.02, weight_decay=0.0002), 300_000),
 ]

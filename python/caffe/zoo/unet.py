@@ -35,6 +35,6 @@ def unet(model, data):
 
 NETS = [
     Net("unet", "segmentation", unet, "a class for each pixel: 1.1 million weights", (32, 128, 1024), 16, 8,
-        dict(type="Adam", momentum=0.9, lr_policy="poly", power=1, base_lr=0.002, weight_decay=0.00001, rampup_interval=50), 40_000,
+        dict(type="Adam", momentum=0.9, lr_policy="onecycle", rise=0.1, base_lr=0.002, weight_decay=0.00001), 40_000,
         is_default=True),
 ]

@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     side: int
     stored: int
     batch: int
-    epochs: float
+    epochs: int
     seed: int
     weights: str
     mean: Tuple[float, ...]
@@ -43,19 +43,14 @@ def train_val(plan: Plan) -> Any:
 
 
 def solver(plan: Plan) -> Any:
-    """The SolverParameter. An epoch, or 50 iterations of a small set, goes from one test, which sees the
-    test half once, and snapshot to the next; the last one is at the end."""
+    """The SolverParameter. Each epoch ends with a test. The best model is kept, and the two newest to go on from."""
     epoch = max(1, math.ceil(plan.halves.train_count / plan.batch))
-    # Tests of a small set would take longer than training.
-    between = max(epoch, 50)
-    iterations = math.ceil(plan.epochs * plan.halves.train_count / plan.batch / between) * between
     settings: Dict[str, Any] = dict(
-        net="train_val.prototxt", max_iter=iterations, display=max(1, min(50, epoch)), test_initialization=False,
-        test_iter=math.ceil(plan.halves.val_count / test_batch(plan)), test_interval=between, average_loss=max(1, min(20, epoch)),
-        snapshot=between, snapshot_prefix=f"snapshots/{plan.name}", random_seed=plan.seed, solver_mode=P.Solver.CPU)
+        net="train_val.prototxt", max_epoch=plan.epochs, display=max(1, min(50, epoch)), test_initialization=False,
+        average_loss=max(1, min(20, epoch)), snapshot=max(50, epoch), snapshot_prefix=f"snapshots/{plan.name}",
+        metric="accuracy", keep_snapshots=2, random_seed=plan.seed, solver_mode=P.Solver.CPU)
     settings.update(plan.net.solver)
     settings.update(_module(plan).SOLVER)
-    settings["rampup_interval"] = min(settings["rampup_interval"], max(1, iterations // 10))
     if plan.weights:
         settings.update(weights=[plan.weights], base_lr=settings["base_lr"] / 5)
     message = caffe_pb2.SolverParameter()
@@ -65,12 +60,8 @@ def solver(plan: Plan) -> Any:
 
 
 def test_batch(plan: Plan) -> int:
-    """Images of a batch of testing: the most, up to 50, that divides the test half, so that each image
-    counts once; where that would be few, some at the beginning count twice."""
-    count = plan.halves.val_count
-    most = min(50, count)
-    divisors = [size for size in range(1, most + 1) if count % size == 0]
-    return divisors[-1] if divisors[-1] * 4 > most else most
+    """Images of a batch of testing."""
+    return min(50, plan.halves.val_count)
 
 
 def _module(plan: Plan) -> Any:

@@ -10,6 +10,7 @@ from ...zoo.common import TEST, TRAIN, Model, write
 from . import KEPT, Plan, test_batch
 
 SOLVER: dict = {}
+_PHOTOGRAPH = 64  # pixels; of smaller images each pixel counts
 
 
 def train_val(plan: Plan) -> Any:
@@ -25,10 +26,13 @@ def train_val(plan: Plan) -> Any:
 
 
 def _data(plan: Plan, phase: dict) -> Any:
-    """Training sees parts of the images, mirrored half of the time; testing the centre of each."""
+    """Training sees parts of the images, mirrored half of the time, of photographs also smaller parts; testing sees the centre
+    of each."""
     transform: dict = dict(mean_value=list(plan.mean), scale=plan.scale, crop_size=plan.side)
     if phase is TRAIN:
         transform["mirror"] = True
+        if plan.side >= _PHOTOGRAPH:
+            transform["random_resized_crop"] = dict(min_area=0.35)
     source = plan.halves.train if phase is TRAIN else plan.halves.val
     options = dict(shuffle=True) if phase is TRAIN else {}
     return L.Data(ntop=2, name="data", include=phase, transform_param=transform,

@@ -10,7 +10,7 @@ from ...zoo import boxes
 from ...zoo.common import TEST, TRAIN, Model, write
 from . import KEPT, Plan, test_batch
 
-SOLVER = dict(eval_type="detection", ap_version="Integral")
+SOLVER = dict(eval_type="detection", ap_version="Integral", metric="detection_eval")
 
 
 def train_val(plan: Plan) -> Any:
