@@ -275,6 +275,8 @@ def test_the_solver_says_how_long_where_epochs_do_not():
     x, y = problem()
     run = caffe.fit(message(NET), x, y, batch=10, solver={**SGD, "max_iter": 15})
     assert run.solver.iter == 15 and len(run.history) == 1 and run.epochs == pytest.approx(15 / 11)
+    run = caffe.fit(message(NET), x, y, batch=10, solver={**SGD, "max_epoch": 2, "metric": "accuracy", "early_stopping": 1})
+    assert run.solver.iter == 22 and len(run.history) == 2
     poly = caffe.fit(message(NET), x, y, epochs=2, batch=10, solver={**SGD, "lr_policy": "poly", "power": 1, "max_iter": 15})
     assert poly.solver.iter == 22 and poly.solver.param.max_iter == 22 and poly.history[-1]["lr"] == pytest.approx(0.2 / 22)
 

@@ -75,7 +75,7 @@ def test_wrong_arrays_later():
 @pytest.mark.parametrize("options, error", (
     ({"epochs": 0}, "fit: epochs is 0; give a whole number from 1"),
     ({"epochs": 1.5}, "fit: epochs is 1.5; give a whole number"),
-    ({"epochs": None}, "how long to train is not said; give epochs, or a solver with max_iter"),
+    ({"epochs": None}, "how long to train is not said; give epochs, or a solver with max_epoch or max_iter"),
     ({"batch": 0}, "fit: batch is 0"),
     ({"batch": True}, "fit: batch is True"),
     ({"seed": -1}, "fit: seed is -1"),
@@ -93,6 +93,7 @@ def test_wrong_arrays_later():
     ({"solver": {"base_lr": 1, "type": "Adams"}}, "'Adams'"),
     ({"solver": caffe_pb2.NetParameter()}, "solver is a message of type caffe.NetParameter"),
     ({"solver": {"base_lr": 1, "iter_size": 2}, "batch": 8}, "20 records are 3 batches of 8, which iter_size 2 does not divide"),
+    ({"solver": {"base_lr": 1, "ema_decay": 0.9}}, "the solver has ema_decay 0.9, and predictions would be"),
     ({"precision": "bf61"}, "precision is 'BF61'; use 'fp32'"),
 ))
 def test_wrong_options(options, error):

@@ -9,7 +9,7 @@ from ..proto import caffe_pb2
 
 # Of a solver: which nets it trains and tests, and how often. fit() has its own nets and tests.
 _FIELDS_OF_NETS = ("net", "net_param", "train_net", "train_net_param", "test_net", "test_net_param", "test_iter", "test_interval",
-                   "test_initialization")
+                   "test_initialization", "test_state", "metric", "metric_falls", "early_stopping", "early_stopping_delta")
 DEFAULT_SOLVER = {"type": "Adam", "base_lr": 0.001, "momentum": 0.9, "lr_policy": "fixed"}
 
 
@@ -31,6 +31,9 @@ def read_solver(solver):
     else:
         source, changes = solver, []
     param = caffe_pb2.SolverParameter.FromString(_caffe._read_solver(source, changes))
+    if param.ema_decay:
+        raise InvalidArgument(f"fit: the solver has ema_decay {param.ema_decay:g}, and predictions would be those of the weights before "
+                              "they are averaged; leave it out, or train with caffe.train()")
     for name in _FIELDS_OF_NETS:
         param.ClearField(name)
     if isinstance(source, (str, bytes, os.PathLike)) and not param.HasField("snapshot_prefix"):

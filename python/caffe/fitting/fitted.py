@@ -82,11 +82,14 @@ class Fit:
         self._param = definitions.read_solver(solver)
         if seed is not None:
             self._param.random_seed = _whole(seed, "seed", 0)
+        if epochs is None and self._param.HasField("max_epoch"):
+            epochs = self._param.max_epoch
+        self._param.ClearField("max_epoch")
         if epochs is not None:
             batches = -(-(count - drawn) // self._batch)
             self._param.max_iter = _whole(epochs, "epochs", 1) * batches // max(1, self._param.iter_size)
         elif not self._param.HasField("max_iter"):
-            raise InvalidArgument("fit: how long to train is not said; give epochs, or a solver with max_iter")
+            raise InvalidArgument("fit: how long to train is not said; give epochs, or a solver with max_epoch or max_iter")
         param = caffe_pb2.SolverParameter()
         param.CopyFrom(self._param)
         param.net_param.CopyFrom(self._definition)
@@ -259,8 +262,8 @@ def fit(net, x, y=None, epochs=None, batch=None, solver=None, validation=None, m
     batch; axes of extent 1 may be missing. Labels are whole numbers from 0.
 
     epochs: how often each record is used. Each is used once in an epoch, in an order drawn anew, or
-    as they come with shuffle=False; the last batch is smaller. Without it the solver's max_iter
-    counts batches; with it, rate policies that end at max_iter end with the training.
+    as they come with shuffle=False; the last batch is smaller. Without it the solver's max_epoch
+    counts them, or its max_iter batches; with it, rate policies that end at max_iter end with the training.
 
     batch: how many records a pass has; the first extent of the net's first Input layer by default.
     iter_size of the solver adds up the gradients of several passes, and must divide their number.
