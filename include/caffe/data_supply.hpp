@@ -31,6 +31,9 @@ class DataSupply {
 
   // 0: unknown, or without an end.
   virtual uint64_t records_per_epoch() const = 0;
+  // Records that one forward pass takes, the batch size; 0: unknown. The last batch of an epoch has
+  // fewer where DataPlace::whole_epochs asks for that.
+  virtual uint64_t records_per_batch() const { return 0; }
   // What tells the records from others, alike for equal copies: how many there are, the first and
   // the last, or the program that makes them. Reads a few of them. Empty: unknown, or told by the
   // files that the layer names.

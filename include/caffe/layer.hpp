@@ -49,6 +49,9 @@ struct DataPlace {
   uint64_t records = 0;
   // Of the ranks that train one net on the same data, each its own part.
   int rank = 0, ranks = 1;
+  // No batch has records of two epochs: the last one of an epoch is smaller where the batch size
+  // does not divide the number of records. Asked only from the first record on (records is 0).
+  bool whole_epochs = false;
   // The net computes on a device with memory of its own.
   bool has_device_memory = false;
   // Where the net computes; null: nobody says.

@@ -42,6 +42,9 @@ struct NetOptions {
   std::optional<int> gpu;
   // Of the ranks that work on one net: data layers give each its own part of the data.
   int rank = 0, ranks = 1;
+  // Data layers end each epoch with a smaller batch where their batch size does not divide the
+  // number of records, so that a pass over the data meets each record once; see EpochBatches.
+  bool whole_epochs = false;
   // Storage and arithmetic of a net whose definition has no default_* fields; layers' own fields
   // still win.
   Precision precision = FP32;

@@ -93,6 +93,9 @@ class CAFFE_EXPORT Solver {
   const std::vector<std::shared_ptr<Net>>& test_nets() const;
   // Iterations done so far.
   int iter() const;
+  // Iterations that Solve() trains to: max_iter, or those of max_epoch passes over the data. Throws
+  // InvalidArgument where neither is set.
+  int max_iter() const;
   const SolverParameter& param() const;
   const std::string& type() const;
   // Rate for the current iteration.

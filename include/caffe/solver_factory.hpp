@@ -40,7 +40,8 @@ CAFFE_EXPORT void WarnOfInitialWeights(const std::string& files,
 // skipped with a warning. Empty if there is none.
 CAFFE_EXPORT std::string NewestSnapshot(const SolverParameter& param,
                                         const std::string& solver_file);
-// State tensors that the solver's rule keeps for each parameter (1 for SGD).
+// Tensors that the solver keeps for each parameter: the states of its rule (1 for SGD), and 2 more
+// with ema_decay.
 CAFFE_EXPORT int SolverStatesPerParameter(const SolverParameter& param);
 
 }  // namespace caffe

@@ -60,6 +60,22 @@ struct DisplayReport {
   std::vector<OutputReport> outputs;
 };
 
+// How LARC's local rates spread over the parameters: each parameter's rate as a multiple of the
+// schedule's learning rate.
+struct LarcReport {
+  double smallest = 0, median = 0, largest = 0;
+};
+
+// What was measured of one update.
+struct StepReport {
+  // L2 norm of all gradients together, un-scaled and before clipping: the number that
+  // clip_gradients is compared with. With iter_size it is of their sum.
+  std::optional<double> gradient_norm;
+  // Steps that adaptive gradient scaling has skipped since training began.
+  std::optional<int64_t> skipped_steps;
+  std::optional<LarcReport> larc;
+};
+
 struct IterationReport {
   int iteration = 0;
   // Passes over the data so far, where the size of the data is known.
@@ -68,7 +84,9 @@ struct IterationReport {
   float smoothed_loss = 0;
   double learning_rate = 0;
   std::optional<double> gradient_scale;  // with gradient scaling
-  TrainingSpeed speed;                   // since the iteration before
+  // Of displayed iterations, where they were measured.
+  StepReport step;
+  TrainingSpeed speed;  // since the iteration before
   bool is_displayed = false;
 };
 
@@ -93,7 +111,7 @@ struct SnapshotReport {
 };
 
 struct TrainingEnd {
-  enum Reason { kFinished, kStopped, kFailed };
+  enum Reason { kFinished, kStopped, kFailed, kEarlyStopping };
   int iteration = 0;  // that training would continue with
   Reason reason = kFinished;
   std::string error;  // of a failure

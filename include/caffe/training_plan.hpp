@@ -34,8 +34,8 @@ class CAFFE_EXPORT TrainingPlan {
   int passes() const { return param_.iter_size(); }
 
  private:
-  const SolverParameter param_;
   const int solver_states_;
+  SolverParameter param_;  // with max_iter
   std::unique_ptr<Net> train_net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
 };

@@ -135,11 +135,11 @@ def train(solver, iterations=None, callback=None, progress=True, resume_file=Non
     solver: a solver; or a solver prototxt's name or a caffe_pb2.SolverParameter, of which
     get_solver() makes one, with set and the further keywords, that trains together with the other
     processes that mpirun, srun or torchrun has started. iterations: how many from here; without it,
-    to max_iter with the final snapshot and test, as `caffe train` does. callback(solver): after
-    each iteration; training stops when it returns False. progress: in a terminal or a notebook, one
-    line with iteration, loss, rate and time left below the log. resume_file: a .solverstate.
-    run_dir: a folder for all that the run leaves (docs/runs.md), with histograms of the parameters
-    every so many iterations.
+    to max_iter or max_epoch, or where early_stopping ends the run, with the final snapshot and
+    test, as `caffe train` does. callback(solver): after each iteration; training stops when it
+    returns False. progress: in a terminal or a notebook, one line with iteration, loss, rate and
+    time left below the log. resume_file: a .solverstate. run_dir: a folder for all that the run
+    leaves (docs/runs.md), with histograms of the parameters every so many iterations.
 
     Returns the solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
     """
@@ -150,9 +150,9 @@ def train(solver, iterations=None, callback=None, progress=True, resume_file=Non
                               "give it to get_solver(), or give train() the definition")
     if iterations is not None and resume_file is not None:
         solver.restore(resume_file)
-    if iterations is None and not solver.param.HasField("max_iter"):
-        raise InvalidArgument("train: the solver has no max_iter; set it, or give iterations")
-    last = solver.param.max_iter if iterations is None else solver.iter + iterations
+    if iterations is None and not (solver.param.HasField("max_iter") or solver.param.HasField("max_epoch")):
+        raise InvalidArgument("train: the solver has no max_iter and no max_epoch; set one, or give iterations")
+    last = solver.max_iter if iterations is None else solver.iter + iterations
     line = _NotebookLine(last) if progress and _is_notebook(sys.stderr) else None
     live_line = progress and sys.stderr is not None and sys.stderr.isatty()
 

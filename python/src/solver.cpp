@@ -272,6 +272,8 @@ void BindSolver(py::module_& module) {
       .def_property_readonly("test_nets", Method<OwnedSolver>(&Solver::test_nets),
                              "The test nets, which share the train net's weights.")
       .def_property_readonly("iter", Method<OwnedSolver>(&Solver::iter), "Iterations done.")
+      .def_property_readonly("max_iter", Method<OwnedSolver>(&Solver::max_iter),
+                             "Iterations that solve() trains to, also where the file gives epochs.")
       .def_property_readonly("type", Method<OwnedSolver>(&Solver::type), "Name of the update rule.")
       .def_property_readonly("lr", Method<OwnedSolver>(&Solver::LearningRate),
                              "Rate for the current iteration.")

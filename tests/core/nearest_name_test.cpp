@@ -39,7 +39,7 @@ TEST(NearestNameTest, KnowsTheNamesOfOtherFrameworks) {
   EXPECT_EQ(NearestName("GroupNorm", layers), "");
   EXPECT_EQ(NearestName("lr", {"base_lr", "lr_policy"}), "base_lr");
   EXPECT_EQ(NearestName("lr", {"lr_mult", "name"}), "lr_mult");
-  EXPECT_EQ(NearestName("epochs", {"max_iter"}), "max_iter");
+  EXPECT_EQ(NearestName("epochs", {"max_epoch"}), "max_epoch");
 }
 
 TEST(NearestNameTest, IsEmptyWhenNothingIsNear) {

@@ -98,6 +98,25 @@ TEST_F(Hdf5RowsTest, RanksMayTakeTurnsWithBlocks) {
   EXPECT_EQ(rows.rows_consumed(), 12u);
 }
 
+// Blocks of 2, 2 and 1 rows in each epoch, which two ranks take in turn.
+TEST_F(Hdf5RowsTest, BlocksEndWithTheEpoch) {
+  AddFile("a.h5", 0, 5, 5);
+  Hdf5RowsOptions options = Options();
+  options.block = 2;
+  options.whole_epochs = true;
+  Hdf5Rows alone(options);
+  for (const uint64_t left : {2, 1, 2, 1, 1, 2}) {
+    EXPECT_EQ(alone.LeftOfBlock(), left);
+    Take(alone, 1);
+  }
+  options.ranks = 2;
+  Hdf5Rows first(options);
+  EXPECT_EQ(Take(first, 6), (std::vector<int>{0, 1, 4, 2, 3, 0}));
+  options.rank = 1;
+  Hdf5Rows second(options);
+  EXPECT_EQ(Take(second, 6), (std::vector<int>{2, 3, 0, 1, 4, 2}));
+}
+
 TEST_F(Hdf5RowsTest, NamesWhatIsWrong) {
   const auto expect_error = [&](const Hdf5RowsOptions& options, const std::string& part) {
     EXPECT_THAT(ErrorText<Error>([&] { Hdf5Rows rows(options); }), HasSubstr(part));

@@ -58,6 +58,28 @@ TEST(RecordSequenceTest, ReadsWhatIsThere) {
   }
 }
 
+// Blocks of 2, 2 and 1 records in each epoch, which ranks take in turn; an order that is shuffled
+// anew has each record of an epoch once.
+TEST(RecordSequenceTest, BlocksEndWithTheEpoch) {
+  for (const bool shuffle : {false, true}) {
+    RecordSequenceOptions options = {.source = "db",
+                                     .open = [] { return std::make_unique<LyingReader>(5, 5); },
+                                     .shuffle = shuffle,
+                                     .ranks = 2,
+                                     .block = 2,
+                                     .whole_epochs = true};
+    const auto numbers = [&](uint64_t rank) {
+      options.rank = rank;
+      RecordSequence sequence(options);
+      std::vector<uint64_t> taken;
+      for (int i = 0; i < 6; ++i) taken.push_back(sequence.Next().number);
+      return taken;
+    };
+    EXPECT_EQ(numbers(0), (std::vector<uint64_t>{0, 1, 4, 7, 8, 10}));
+    EXPECT_EQ(numbers(1), (std::vector<uint64_t>{2, 3, 5, 6, 9, 12}));
+  }
+}
+
 TEST(RecordSequenceTest, SaysThatRecordsAreMissing) {
   for (const bool shuffle : {false, true}) {
     EXPECT_THAT(TextOf(9, 4, shuffle),

@@ -13,6 +13,8 @@ import pytest
 
 from built_package import PACKAGE
 
+IMAGE = pathlib.Path(__file__).resolve().parents[1] / "fuzz" / "corpus" / "image" / "rgb.jpg"
+
 NET = """
 name: 'line'
 layer {{ name: 'x' type: 'DummyData' top: 'x' top: 't' dummy_data_param {{
@@ -63,6 +65,21 @@ def test_param_rate_and_nets(solver_file):
     assert solver.net is solver.net and solver.net.forward()["loss"].shape == ()
     assert (solver.test_nets[0].params["ip"][0].data == solver.net.params["ip"][0].data).all()
     solver.test()
+
+
+def test_max_iter_is_that_of_the_file_or_of_its_epochs(solver_file, tmp_path):
+    assert caffe.get_solver(solver_file()).max_iter == 20
+    (tmp_path / "images.txt").write_text(f"{IMAGE} 0\n" * 10, encoding="utf-8")
+    (tmp_path / "images.prototxt").write_text(
+        f"name: 'line' layer {{ name: 'x' type: 'ImageData' top: 'x' top: 't' image_data_param {{ source: '{tmp_path}/images.txt' "
+        "batch_size: 4 new_height: 4 new_width: 4 } transform_param { scale: 0.001 } } "
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 1 } } "
+        "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }", encoding="utf-8")
+    options = OPTIONS.replace("max_iter: 20", "max_epoch: 2")
+    (tmp_path / "epochs.prototxt").write_text(f"net: '{tmp_path}/images.prototxt' {options} snapshot_after_train: false", encoding="utf-8")
+    solver = caffe.get_solver(str(tmp_path / "epochs.prototxt"))
+    assert solver.max_iter == 5 and solver.param.max_epoch == 2 and not solver.param.HasField("max_iter")
+    assert caffe.train(solver, progress=False).iter == 5
 
 
 def test_a_changed_copy_of_the_definition_is_refused_once(solver_file):

@@ -27,6 +27,7 @@ namespace {
 using runs::AppendFile;
 using runs::Metrics;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using testing::ErrorText;
 using ::testing::HasSubstr;
@@ -199,6 +200,40 @@ TEST_F(RunFolderTest, TellsOfAFailure) {
   EXPECT_THROW(Train({}, "base_lr: 1e30 max_iter: 1000"), Error);
   EXPECT_EQ(Lines().back().reason(), "failed");
   EXPECT_THAT(Lines().back().error(), HasSubstr("is not a number"));
+}
+
+TEST_F(RunFolderTest, TellsThatTrainingWasStoppedEarly) {
+  Train({}, StrCat("test_iter: 1 test_interval: 1 metric: 'loss' early_stopping: 1 "
+                   "early_stopping_delta: 1e6 snapshot_prefix: '",
+                   folder_.path("run"), "'"));
+  EXPECT_EQ(Lines().back().reason(), "early stopping");
+  EXPECT_EQ(Lines().back().iteration(), 1);
+  EXPECT_THAT(Read("run.json"), HasSubstr("\"reason\": \"early stopping\""));
+}
+
+TEST_F(RunFolderTest, HasWhatWasMeasuredOfSteps) {
+  Train({}, "larc: true display: 2");
+  const std::vector<Metrics> lines = Lines();
+  for (const Metrics& line : lines) {
+    const bool is_train = line.event() == "train";
+    EXPECT_EQ(line.has_gradient_norm(), is_train);
+    EXPECT_EQ(line.has_larc_median(), is_train);
+    EXPECT_FALSE(line.has_skipped_steps());
+  }
+  IterationReport report;
+  report.step = {.gradient_norm = 2.5, .skipped_steps = 3, .larc = LarcReport{0.5, 1, 4}};
+  const runs::Event event = runs::ScalarEvent(runs::MetricsOf(report, {}, {}), false);
+  std::map<std::string, float> curves;
+  for (const auto& value : event.summary().value()) curves[value.tag()] = value.simple_value();
+  EXPECT_EQ(curves.at("train/gradient_norm"), 2.5f);
+  EXPECT_EQ(curves.at("train/skipped_steps"), 3);
+  EXPECT_EQ(curves.at("train/larc_smallest"), 0.5f);
+  EXPECT_EQ(curves.at("train/larc_median"), 1);
+  EXPECT_EQ(curves.at("train/larc_largest"), 4);
+  const runs::Event plain = runs::ScalarEvent(runs::MetricsOf(IterationReport{}, {}, {}), false);
+  for (const auto& value : plain.summary().value())
+    EXPECT_THAT(value.tag(),
+                Not(AnyOf("train/gradient_norm", "train/skipped_steps", "train/larc_median")));
 }
 
 TEST_F(RunFolderTest, WritesTensorBoardsRecords) {

@@ -110,6 +110,10 @@ def test_folders_of_classes(folder):
     solver = read(model / "solver.prototxt", "SolverParameter")
     assert (solver.net, solver.snapshot_prefix) == ("train_val.prototxt", "snapshots/photos_model")
     assert "caffe train photos_model" in (model / "README.md").read_text()
+    # The statistics of the last steps count: with the layers' own 0.999 tests of a short training are of its beginning.
+    net = read(model / "train_val.prototxt", "NetParameter")
+    kept = {layer.batch_norm_param.moving_average_fraction for layer in net.layer if layer.type == "BatchNorm"}
+    assert [round(share, 4) for share in kept] == [0.95]
     # All is within the folder, so it may move.
     model.rename(folder / "moved")
     assert "Data" in caffe(folder / "moved", "plan", "train_val.prototxt")

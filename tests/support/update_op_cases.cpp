@@ -116,6 +116,21 @@ void AddCopyCases(std::vector<OpCase>* cases) {
   }
 }
 
+void AddAverageCases(std::vector<OpCase>* cases) {
+  for (const bool takes_step : {true, false}) {
+    std::vector<CaseOperand> inputs = Parameters();
+    CaseOperand step = Numbers(ops::kStepNumbers);
+    step.value = [](const std::vector<Elements>&, int64_t i) {
+      return i == ops::kAverageCount ? 9.0 : 0.5;
+    };
+    CaseOperand state = Numbers(ops::DecideStep::kStateNumbers);
+    state.value = [](const std::vector<Elements>&, int64_t) { return 2.0; };
+    inputs.insert(inputs.end(), {step, state, takes_step ? Absent() : DecisionOf(false)});
+    cases->push_back({takes_step ? "AverageAll" : "AverageAllSkipped", ops::AverageAll{0.9}, inputs,
+                      Parameters()});
+  }
+}
+
 }  // namespace
 
 void AddUpdateCases(std::vector<OpCase>* cases) {
@@ -131,6 +146,7 @@ void AddUpdateCases(std::vector<OpCase>* cases) {
   AddMeasureCases(cases);
   AddDecideCases(cases);
   AddCopyCases(cases);
+  AddAverageCases(cases);
 }
 
 }  // namespace caffe::testing

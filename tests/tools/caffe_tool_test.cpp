@@ -63,9 +63,9 @@ class CaffeToolTest : public ::testing::Test {
 };
 
 TEST_F(CaffeToolTest, ErrorsOfASolverBeginWithTheirPlace) {
-  Write("solver.prototxt", "net: 'net.prototxt'\n  lr_policy: 'cosine'\nbase_lr: 1");
+  Write("solver.prototxt", "net: 'net.prototxt'\n  lr_policy: 'cosign'\nbase_lr: 1");
   ExpectFailure("train solver.prototxt",
-                ": solver.prototxt:2:3: solver: unknown lr_policy 'cosine'");
+                ": solver.prototxt:2:3: solver: unknown lr_policy 'cosign'");
   Write("solver.prototxt", "net: 'net.prototxt'\n\ttype: 'Adm'");
   ExpectFailure(
       "plan solver.prototxt",

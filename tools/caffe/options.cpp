@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <set>
 #include <string_view>
 
@@ -99,6 +100,23 @@ void AddIterations(CLI::App& app, int* iterations) {
          },
          "How many batches to run")
       ->type_name("N")
+      ->default_str(std::to_string(*iterations));
+}
+
+void AddIterationsOrAll(CLI::App& app, int* iterations, bool* all) {
+  app.add_option_function<std::string>(
+         "--iterations",
+         [=](const std::string& text) {
+           *all = text == "all";
+           if (*all) return;
+           const char* const end = text.data() + text.size();
+           const auto [rest, error] = std::from_chars(text.data(), end, *iterations);
+           Require(error == std::errc() && rest == end && *iterations > 0, "--iterations is ", text,
+                   "; give a number of batches, at least 1, or all to score each record of "
+                   "the data once");
+         },
+         "How many batches to run; all: as many as score each record of the data once")
+      ->type_name("N|all")
       ->default_str(std::to_string(*iterations));
 }
 
@@ -242,9 +260,11 @@ NetOptions NetFlags::ToNetOptions(bool with_backward) const {
   return options;
 }
 
-std::unique_ptr<Net> NetFlags::MakeTrainedNet(const std::string& file,
-                                              const std::string& weights) const {
-  std::unique_ptr<Net> net = MakeNet(file, TEST, ToNetOptions(/*with_backward=*/false));
+std::unique_ptr<Net> NetFlags::MakeTrainedNet(const std::string& file, const std::string& weights,
+                                              bool whole_epochs) const {
+  NetOptions options = ToNetOptions(/*with_backward=*/false);
+  options.whole_epochs = whole_epochs;
+  std::unique_ptr<Net> net = MakeNet(file, TEST, options);
   Require(!weights.empty() || net->learnable_params().empty(),
           "--weights is missing; give the .caffemodel with the net's weights");
   if (!weights.empty()) LoadWeights(weights, net.get());

@@ -22,6 +22,8 @@ CLI::Option* AddSolver(CLI::App& app, std::string* solver);
 void AddWeights(CLI::App& app, std::string* weights);
 // At least 1.
 void AddIterations(CLI::App& app, int* iterations);
+// The same, or "all".
+void AddIterationsOrAll(CLI::App& app, int* iterations, bool* all);
 
 // Which layers ranks split: "auto", or "none" beside those that say so themselves.
 void AddParallel(CLI::App& app, std::string* parallel);
@@ -70,8 +72,9 @@ struct NetFlags {
                                int64_t* read_ahead = nullptr,
                                const std::function<void(NetParameter*)>& prepare = nullptr) const;
   // The net in `file` for inference, with the weights of a .caffemodel or several, without which a
-  // net that has parameters is refused.
-  std::unique_ptr<Net> MakeTrainedNet(const std::string& file, const std::string& weights) const;
+  // net that has parameters is refused. `whole_epochs`: see NetOptions.
+  std::unique_ptr<Net> MakeTrainedNet(const std::string& file, const std::string& weights,
+                                      bool whole_epochs = false) const;
   // Its definition.
   NetParameter ReadNet(const std::string& file, Phase for_phase, int64_t* read_ahead = nullptr,
                        const std::function<void(NetParameter*)>& prepare = nullptr) const;

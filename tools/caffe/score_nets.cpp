@@ -13,7 +13,7 @@ namespace caffe::tools {
 ScoreCommand::ScoreCommand(CLI::App& app) {
   AddModel(app, &models_)->description("The net prototxt, or several separated by commas");
   AddWeights(app, &weights_);
-  AddIterations(app, &iterations_);
+  AddIterationsOrAll(app, &iterations_, &scores_all_);
   AddGpu(app, &gpu_, "The number of the GPU to run on");
   net_flags_.AddState(app);
   net_flags_.AddForeign(app);
@@ -30,11 +30,17 @@ void ScoreCommand::Run() {
   JsonObject root;
   for (const std::string& model : models) {
     if (models.size() > 1) LOG(INFO) << "Net " << model;
-    const std::unique_ptr<Net> net = net_flags_.MakeTrainedNet(model, weights_);
-    LOG(INFO) << "Running for " << iterations_ << " iterations.";
+    const std::unique_ptr<Net> net = net_flags_.MakeTrainedNet(model, weights_, scores_all_);
+    if (scores_all_) {
+      epoch_ = WithContext(model + ": --iterations is all; give a number instead, because",
+                           [&] { return BatchesOfEpoch(*net); });
+      LOG(INFO) << "Each of " << epoch_->records << " records is scored once.";
+    }
+    LOG(INFO) << "Running for " << iterations() << " iterations.";
     JsonObject* result = AddJson(&root, "nets");
     PutJson(result, "net", model);
-    PutJson(result, "iterations", iterations_);
+    PutJson(result, "iterations", iterations());
+    if (epoch_) PutJson(result, "records", epoch_->records);
     Score(*net, result);
   }
   if (json_) std::cout << FormatJson(root);

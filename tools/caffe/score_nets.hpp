@@ -1,8 +1,10 @@
 // What the commands that score models have in common.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "caffe/epoch_batches.hpp"
 #include "caffe/io/json.hpp"
 #include "caffe/net.hpp"
 #include "tools/caffe/command.hpp"
@@ -19,11 +21,20 @@ class ScoreCommand : public Command {
 
  protected:
   virtual void Score(Net& net, JsonObject* result) = 0;
-  int iterations() const { return iterations_; }
+  // Of the net that is scored: with --iterations=all, the batches of one pass over its data.
+  int iterations() const { return epoch_ ? static_cast<int>(epoch_->count()) : iterations_; }
+  // What a batch counts in a mean over all: its records, of which the last one may have fewer, or
+  // 1; and the sum over all batches.
+  double WeightOf(int batch) const {
+    return epoch_ ? static_cast<double>(epoch_->RecordsOf(static_cast<uint64_t>(batch))) : 1;
+  }
+  double weights() const { return epoch_ ? static_cast<double>(epoch_->records) : iterations_; }
 
  private:
   std::string models_, weights_, gpu_;
   int iterations_ = 50;
+  bool scores_all_ = false;
+  std::optional<EpochBatches> epoch_;  // of the net that is scored
   NetFlags net_flags_;
   bool json_ = false;
 };

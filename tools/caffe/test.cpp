@@ -13,25 +13,25 @@
 namespace caffe::tools {
 namespace {
 
-// Sums of each number of the net's outputs over batches, with the name of its blob.
+// Weighted sums of each number of the net's outputs over batches, with the name of its blob.
 class OutputSums {
  public:
-  void Add(const Net& net, int batch) {
+  void Add(const Net& net, int batch, double weight) {
     size_t index = 0;
     for (size_t k = 0; k < net.output_blobs().size(); ++k) {
       const Blob& blob = *net.output_blobs()[k];
       for (int64_t i = 0; i < blob.count(); ++i, ++index) {
         if (index == sums_.size()) sums_.emplace_back(net.output_names()[k], 0);
         const float value = blob.cpu_data()[i];
-        sums_[index].second += value;
+        sums_[index].second += weight * value;
         LOG(INFO) << "Batch " << batch << ", " << net.output_names()[k] << " = " << value;
       }
     }
   }
 
-  void Report(const Net& net, int batches, JsonObject* result) const {
+  void Report(const Net& net, double weights, JsonObject* result) const {
     for (const auto& [name, sum] : sums_) {
-      const double mean = sum / batches;
+      const double mean = sum / weights;
       const float weight = net.loss_weight(name);
       std::ostringstream loss;
       if (weight != 0) loss << " (* " << weight << " = " << weight * mean << " loss)";
@@ -99,22 +99,23 @@ class Test : public ScoreCommand {
     for (int i = 0; i < iterations(); ++i) {
       float loss = 0;
       net.Forward(&loss);
-      loss_sum += loss;
-      sums.Add(net, i);
+      loss_sum += WeightOf(i) * loss;
+      sums.Add(net, i, WeightOf(i));
       has_warned = has_warned || WarnOfNonFinite(net, i, loss);
     }
-    LOG(INFO) << "Loss: " << loss_sum / iterations();
-    PutJson(result, "loss", loss_sum / iterations());
-    sums.Report(net, iterations(), result);
+    LOG(INFO) << "Loss: " << loss_sum / weights();
+    PutJson(result, "loss", loss_sum / weights());
+    sums.Report(net, weights(), result);
   }
 };
 
 const CommandRegistrar<Test> test_registrar(
-    "test", {.summary = "score a model",
-             .about = "Runs batches of the net's TEST data through a model and prints the mean of "
-                      "each output, such as loss and accuracy.",
-             .examples = "caffe test lenet.prototxt --weights=lenet.caffemodel --iterations=100\n"
-                         "caffe test lenet.prototxt --weights=lenet.caffemodel --gpu=0"});
+    "test",
+    {.summary = "score a model",
+     .about = "Runs batches of the net's TEST data through a model and prints the mean of "
+              "each output, such as loss and accuracy.",
+     .examples = "caffe test lenet.prototxt --weights=lenet.caffemodel --iterations=100\n"
+                 "caffe test lenet.prototxt --weights=lenet.caffemodel --iterations=all --gpu=0"});
 
 }  // namespace
 }  // namespace caffe::tools

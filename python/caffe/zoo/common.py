@@ -37,11 +37,14 @@ class Model:
 
     classes: how many the net tells apart. The layer that makes their scores is called as in the
     published weights where there are as many as those have, so that it takes no weights of others.
+    kept: share of the past in the statistics of normalization at each step; None: as the layers'
+    default has it, 0.999, which is too slow where a training has less than some thousand steps.
     """
 
-    def __init__(self, classes: int = 1000) -> None:
+    def __init__(self, classes: int = 1000, kept: Optional[float] = None) -> None:
         self.spec = NetSpec()
         self.classes = classes
+        self._statistics = {} if kept is None else dict(moving_average_fraction=kept)
 
     def scores_name(self, name: str, classes: int = 1000) -> str:
         """`name` for so many classes, else another one."""
@@ -71,8 +74,8 @@ class Model:
 
     def norm_and_scale(self, norm: str, scale: str, bottom: Top) -> Top:
         """The same as BVLC writes it: statistics in BatchNorm, factor and shift in Scale."""
-        return self.add(scale, L.Scale(self.add(norm, L.BatchNorm(bottom, in_place=True)), in_place=True,
-                                       bias_term=True))
+        normalized = self.add(norm, L.BatchNorm(bottom, in_place=True, **self._statistics))
+        return self.add(scale, L.Scale(normalized, in_place=True, bias_term=True))
 
     def relu(self, name: str, bottom: Top) -> Top:
         return self.add(name, L.ReLU(bottom, in_place=True))

@@ -52,8 +52,8 @@ inline constexpr NameElsewhere kNamesElsewhere[] = {
     // fields of a solver
     {"lr", "base_lr"},
     {"learning_rate", "base_lr"},
-    {"epochs", "max_iter"},
-    {"num_epochs", "max_iter"},
+    {"epochs", "max_epoch"},
+    {"num_epochs", "max_epoch"},
     {"optimizer", "type"},
     {"scheduler", "lr_policy"},
     {"milestones", "stepvalue"},

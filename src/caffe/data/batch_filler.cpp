@@ -46,11 +46,11 @@ ImageExtents BatchFiller::ImageExtentsFor(const ImageExtents& output) const {
   return source_.transformer().has_fixed_size() ? first_image_ : output;
 }
 
-Shape BatchFiller::LabelShapeOf(const ImageExtents& output) const {
+Shape BatchFiller::LabelShapeOf(const ImageExtents& output, int64_t size) const {
   if (!with_label_) return Shape{0};
-  if (label_numbers_ > 0) return Shape{batch_size_, label_numbers_, 1, 1};
-  if (!source_.has_label_images()) return Shape{batch_size_};
-  return Shape{batch_size_, 1, output.height, output.width};
+  if (label_numbers_ > 0) return Shape{size, label_numbers_, 1, 1};
+  if (!source_.has_label_images()) return Shape{size};
+  return Shape{size, 1, output.height, output.width};
 }
 
 int64_t BatchFiller::BytesOfBuffer(const ImageExtents& output) const {
@@ -58,7 +58,8 @@ int64_t BatchFiller::BytesOfBuffer(const ImageExtents& output) const {
       static_cast<int64_t>(device_transform_ ? ImageExtentsFor(output).count() +
                                                    ops::ImageWindow::kNumbers * sizeof(float)
                                              : output.count() * sizeof(float));
-  const auto labels = LabelShapeOf(output).count() * static_cast<int64_t>(sizeof(float));
+  const auto labels =
+      LabelShapeOf(output, batch_size_).count() * static_cast<int64_t>(sizeof(float));
   return labels + batch_size_ * (image + static_cast<int64_t>(sizeof(RecordSequence::Item)));
 }
 
@@ -72,14 +73,16 @@ void BatchFiller::Allocate(BatchBuffer* buffer) const {
 void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output,
                           const BatchForm& form) const {
   Batch& batch = buffer->batch;
-  if (!(output == buffer->extents)) {
+  const auto size = static_cast<int64_t>(buffer->items.size());
+  if (!(output == buffer->extents) || batch.size != size) {
     buffer->extents = output;
-    batch.data_shape = ShapeOf(output);
-    batch.label_shape = LabelShapeOf(output);
+    batch.size = static_cast<int>(size);
+    batch.data_shape = ShapeOf(output, size);
+    batch.label_shape = LabelShapeOf(output, size);
     buffer->labels.resize(batch.label_shape.count());
     if (device_transform_) {
       buffer->image_extents = ImageExtentsFor(output);
-      batch.image_shape = ShapeOf(buffer->image_extents);
+      batch.image_shape = ShapeOf(buffer->image_extents, size);
       buffer->windows.resize(static_cast<size_t>(ops::ImageWindow::kNumbers) * batch_size_);
     }
   }

@@ -20,21 +20,22 @@ class BatchFiller {
   const DeviceTransform* device_transform() const {
     return device_transform_ ? &*device_transform_ : nullptr;
   }
-  // N,C,H,W of a batch of images of these extents.
-  Shape ShapeOf(const ImageExtents& extents) const {
-    return Shape{batch_size_, extents.channels, extents.height, extents.width};
+  // N,C,H,W of a batch of so many images of these extents.
+  static Shape ShapeOf(const ImageExtents& extents, int64_t size) {
+    return Shape{size, extents.channels, extents.height, extents.width};
   }
   // N; N,K,1,1 of labels of K numbers; N,1,H,W where labels are images; of annotated records it is
   // another.
-  Shape LabelShapeOf(const ImageExtents& output) const;
+  Shape LabelShapeOf(const ImageExtents& output, int64_t size) const;
   // Extents of the bytes of an image whose transform gives `output`.
   ImageExtents ImageExtentsFor(const ImageExtents& output) const;
 
   // Memory of a buffer for images that are `output` after the transform.
   int64_t BytesOfBuffer(const ImageExtents& output) const;
-  // Once for each buffer.
+  // Once for each buffer, for full batches.
   void Allocate(BatchBuffer* buffer) const;
-  // Sizes the buffer for images that are `output` after the transform, and will have that form.
+  // Sizes the buffer for as many images as it has items, which are `output` after the transform,
+  // and will have that form.
   void Prepare(BatchBuffer* buffer, const ImageExtents& output, const BatchForm& form) const;
   // Loads the record of this slot and puts it into its place. Throws InvalidArgument for an image
   // of other extents than the batch's. Slots may be filled by different threads, each of which has

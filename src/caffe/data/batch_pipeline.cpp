@@ -95,7 +95,7 @@ void BatchPipeline::RunReader(RecordLoader* loader) {
     while (std::optional<BatchBuffer*> free = free_.Pop()) {
       BatchBuffer* buffer = *free;
       const Activity reading("reader", "reads", parts_.sequence.source());
-      for (RecordSequence::Item& item : buffer->items) item = parts_.sequence.Next();
+      Deal(buffer);
       parts_.filler.Prepare(buffer, OutputOf(&buffer->items.front(), loader), form());
       if (!DealOut(buffer)) return;
     }
@@ -104,12 +104,23 @@ void BatchPipeline::RunReader(RecordLoader* loader) {
   }
 }
 
+// The records of the next batch, of which there are fewer at the end of a whole epoch.
+void BatchPipeline::Deal(BatchBuffer* buffer) {
+  const bool is_ended = parts_.sequence.whole_epochs();
+  const auto full = static_cast<size_t>(batch_size_);
+  const size_t size = is_ended ? std::min<size_t>(full, parts_.sequence.LeftOfBlock()) : full;
+  buffer->items.resize(size);
+  if (parts_.source.has_boxes()) buffer->boxes.resize(size);
+  for (RecordSequence::Item& item : buffer->items) item = parts_.sequence.Next();
+}
+
 // False once the queues are closed.
 bool BatchPipeline::DealOut(BatchBuffer* buffer) {
-  buffer->completion.Start((batch_size_ + chunk_size_ - 1) / chunk_size_);
+  const auto size = static_cast<int>(buffer->items.size());
+  buffer->completion.Start((size + chunk_size_ - 1) / chunk_size_);
   if (!ready_.Push(buffer)) return false;
-  for (int begin = 0; begin < batch_size_; begin += chunk_size_) {
-    if (!chunks_.Push({buffer, begin, std::min(begin + chunk_size_, batch_size_)})) return false;
+  for (int begin = 0; begin < size; begin += chunk_size_) {
+    if (!chunks_.Push({buffer, begin, std::min(begin + chunk_size_, size)})) return false;
   }
   return true;
 }

@@ -50,6 +50,7 @@ class BatchPipeline {
   void Start(int parsers);
   void Stop();
   void RunReader(RecordLoader* loader);
+  void Deal(BatchBuffer* buffer);
   bool DealOut(BatchBuffer* buffer);
   ImageExtents OutputOf(RecordSequence::Item* first, RecordLoader* loader);
   void RunParser(RecordLoader* loader);

@@ -38,11 +38,12 @@ RecordSequenceOptions SequenceOptions(const RecordSource& records,
           .announce_rewinds = options.train && options.rank == 0,
           .seed = options.seed,
           .stream = options.layer,
-          .skip = ChooseSkip(reading, options),
-          .start = records.can_resume() ? options.start_record : 0,
+          .skip = options.whole_epochs ? 0 : ChooseSkip(reading, options),
+          .start = records.can_resume() && !options.whole_epochs ? options.start_record : 0,
           .rank = static_cast<uint64_t>(options.rank),
           .ranks = static_cast<uint64_t>(options.ranks),
-          .block = options.train ? 1 : reading.batch_size()};
+          .block = options.train && !options.whole_epochs ? 1 : reading.batch_size(),
+          .whole_epochs = options.whole_epochs && records.can_resume()};
 }
 
 // The work that batches of bytes leave to a device; none where they are of floats.
@@ -77,7 +78,7 @@ class BatchSource::Impl {
             *records_, first_, options.with_label,
             ChooseDeviceTransform(*records_, options, &sequence_, &broken_, first_.image.channels)),
         threads_(ParserThreads(records_->reading(), first_, options.ranks, UsableProcessors())),
-        data_shape_(filler_.ShapeOf(first_.output)) {
+        data_shape_(filler_.ShapeOf(first_.output, filler_.batch_size())) {
     if (!options.is_only_planned) {
       pipeline_.emplace(BatchPipeline::Parts{*records_, first_, filler_, sequence_, broken_},
                         threads_);
@@ -90,10 +91,12 @@ class BatchSource::Impl {
   Shape label_shape() const {
     if (!filler_.with_label()) return Shape{0};
     if (records_->has_boxes()) return box_labels_.shape();
-    return current_ != nullptr ? current_->batch.label_shape : filler_.LabelShapeOf(first_.output);
+    return current_ != nullptr ? current_->batch.label_shape
+                               : filler_.LabelShapeOf(first_.output, filler_.batch_size());
   }
   Shape image_shape() const {
-    return records_->transformer().has_fixed_size() ? filler_.ShapeOf(first_.image) : data_shape_;
+    return records_->transformer().has_fixed_size() ? filler_.ShapeOf(first_.image, data_shape_[0])
+                                                    : data_shape_;
   }
 
   ~Impl() { WaitUntilFetched(); }
@@ -131,6 +134,7 @@ class BatchSource::Impl {
     return current_->items;
   }
 
+  uint64_t batch_size() const { return records_->reading().batch_size(); }
   uint64_t records_consumed() const { return start_record_ + stats_.batches * records_per_batch_; }
 
   Memory MemoryAfter(uint64_t batches) const {
@@ -189,6 +193,9 @@ BatchSource::BatchSource(std::unique_ptr<RecordSource> records, const BatchSourc
     : impl_(MakeThreaded<Impl>(std::move(records), options)) {}
 BatchSource::~BatchSource() = default;
 
+uint64_t BatchSource::batch_size() const {
+  return impl_->batch_size();
+}
 const std::string& BatchSource::name() const {
   return impl_->name();
 }

@@ -40,6 +40,8 @@ class BatchSource {
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
 
+  // Records of a full batch.
+  uint64_t batch_size() const;
   // Of the records: a database's path.
   const std::string& name() const;
   // Shapes of the current batch; before the first Next(), of the first. The data shape changes

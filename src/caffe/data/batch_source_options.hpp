@@ -19,6 +19,8 @@ struct BatchSourceOptions {
   // seed.
   int rank = 0;
   int ranks = 1;
+  // See DataPlace; of a source that begins with its first record.
+  bool whole_epochs = false;
   uint64_t start_record = 0;  // records_consumed() of the run that is resumed
   bool with_label = true;
   // Batches are of bytes where that is possible (BatchSource::device_transform()): crop, mirror,

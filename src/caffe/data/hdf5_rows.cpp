@@ -1,5 +1,6 @@
 #include "caffe/data/hdf5_rows.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "caffe/core/activity.hpp"
@@ -30,7 +31,8 @@ Hdf5Rows::Hdf5Rows(const Hdf5RowsOptions& options)
     : options_(options), random_(options.seed, StreamOf(options.stream + "/rows")) {
   ReadList();
   CheckFiles();
-  number_ = options.start + options.rank * options.block;
+  number_ = options.start;
+  for (uint64_t rank = 0; rank < options.rank; ++rank) number_ += BlockAt(number_);
   epoch_ = number_ / count_;
   file_order_.resize(files_.size());
   row_.resize(options.datasets.size());
@@ -96,12 +98,23 @@ const std::vector<const float*>& Hdf5Rows::Next() {
   for (size_t i = 0; i < row_.size(); ++i) {
     row_[i] = loaded_[i].data() + row_order_[position] * row_shapes_[i].count();
   }
+  const uint64_t block = BlockAt(number_ - taken_of_block_);
   ++number_;
-  if (++taken_of_block_ == options_.block) {
-    number_ += (options_.ranks - 1) * options_.block;
+  if (++taken_of_block_ == block) {
+    for (uint64_t rank = 1; rank < options_.ranks; ++rank) number_ += BlockAt(number_);
     taken_of_block_ = 0;
   }
   return row_;
+}
+
+uint64_t Hdf5Rows::LeftOfBlock() const {
+  return BlockAt(number_ - taken_of_block_) - taken_of_block_;
+}
+
+// Rows of the block that begins with that number.
+uint64_t Hdf5Rows::BlockAt(uint64_t number) const {
+  if (!options_.whole_epochs) return options_.block;
+  return std::min(options_.block, count_ - number % count_);
 }
 
 }  // namespace caffe::data

@@ -21,6 +21,8 @@ struct Hdf5RowsOptions {
   uint64_t rank = 0;
   uint64_t ranks = 1;
   uint64_t block = 1;
+  // No block has rows of two epochs: the last one of an epoch ends with it. Without start.
+  bool whole_epochs = false;
 };
 
 // An endless sequence of rows over all files. One file is in memory at a time. Rows follow from
@@ -33,10 +35,16 @@ class Hdf5Rows {
 
   // Shape of one row of each dataset.
   const std::vector<Shape>& row_shapes() const { return row_shapes_; }
+  // Whether the last block of an epoch may be smaller than the others.
+  bool ends_epochs() const { return options_.whole_epochs; }
   // Rows of all files.
   uint64_t count() const { return count_; }
   // Counted over all ranks, between blocks.
-  uint64_t rows_consumed() const { return number_ - options_.rank * options_.block; }
+  uint64_t rows_consumed() const {
+    return options_.whole_epochs ? number_ : number_ - options_.rank * options_.block;
+  }
+  // Rows that are left of this rank's turn.
+  uint64_t LeftOfBlock() const;
 
   // Points to the next row of each dataset, valid until the next call.
   const std::vector<const float*>& Next();
@@ -46,6 +54,7 @@ class Hdf5Rows {
   void CheckFiles();
   void StartEpoch(uint64_t epoch);
   void LoadFile(size_t file);
+  uint64_t BlockAt(uint64_t number) const;
 
   const Hdf5RowsOptions options_;
   const RandomStream random_;

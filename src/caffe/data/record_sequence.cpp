@@ -32,9 +32,10 @@ RecordSequence::RecordSequence(const RecordSequenceOptions& options)
       reader_(options.open()),
       shuffle_random_(options.seed, StreamOf(options.stream + "/shuffle")),
       count_(reader_->count()),
-      number_(options.start + options.rank * options.block) {
+      number_(options.start) {
   if (count_ == 0) throw IoError(options.source + ": has no records; fill it first");
   CAFFE_ASSERT(options.rank < options.ranks, options.rank, " of ", options.ranks);
+  for (uint64_t rank = 0; rank < options.rank; ++rank) number_ += BlockAt(number_);
   if (options.shuffle || options.cache) {
     BuildIndex();
   } else {
@@ -138,12 +139,24 @@ void RecordSequence::AnnounceRewind() const {
 RecordSequence::Item RecordSequence::Next() {
   std::lock_guard lock(mutex_);
   const Item item = Locate(number_);
+  const uint64_t block = BlockAt(number_ - taken_of_block_);
   ++number_;
-  if (++taken_of_block_ == options_.block) {
-    number_ += (options_.ranks - 1) * options_.block;
+  if (++taken_of_block_ == block) {
+    for (uint64_t rank = 1; rank < options_.ranks; ++rank) number_ += BlockAt(number_);
     taken_of_block_ = 0;
   }
   return item;
+}
+
+uint64_t RecordSequence::LeftOfBlock() {
+  std::lock_guard lock(mutex_);
+  return BlockAt(number_ - taken_of_block_) - taken_of_block_;
+}
+
+// Records of the block that begins with that number.
+uint64_t RecordSequence::BlockAt(uint64_t number) const {
+  if (!options_.whole_epochs) return options_.block;
+  return std::min(options_.block, count_ - number % count_);
 }
 
 RecordSequence::Item RecordSequence::Peek() {

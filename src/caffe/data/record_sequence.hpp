@@ -29,6 +29,9 @@ struct RecordSequenceOptions {
   uint64_t rank = 0;
   uint64_t ranks = 1;
   uint64_t block = 1;
+  // No block has records of two epochs: the last one of an epoch ends with it. Without skip and
+  // start.
+  bool whole_epochs = false;
 };
 
 // An endless sequence over a database. Every record has a number that counts all records of all
@@ -47,12 +50,15 @@ class RecordSequence {
   // Records per epoch.
   uint64_t count() const { return count_; }
   const std::string& source() const { return options_.source; }
+  bool whole_epochs() const { return options_.whole_epochs; }
 
   // Bytes of files in the memory map, and of copied records and their index, once `records` have
   // been used.
   uint64_t MappedBytesAfter(uint64_t records) const;
   uint64_t CopiedBytesAfter(uint64_t records) const;
 
+  // Records that are left of this rank's turn.
+  uint64_t LeftOfBlock();
   // The next record. Its bytes stay valid as long as the sequence lives. Thread-safe, like After.
   Item Next();
   // What Next() will give.
@@ -63,6 +69,7 @@ class RecordSequence {
 
  private:
   Item Locate(uint64_t number);
+  uint64_t BlockAt(uint64_t number) const;
   // Of the database's bytes, as many as its first `records` have.
   uint64_t BytesOf(uint64_t records) const;
   void BuildIndex();

@@ -38,6 +38,7 @@ class BatchDataLayer : public Layer, public DataSupply {
     options.start_record = place.records;
     options.rank = place.rank;
     options.ranks = place.ranks;
+    options.whole_epochs = place.whole_epochs;
     options.with_label = param().top_size() > 1;
     options.leave_transform =
         place.has_device_memory && param().transform_param().use_gpu_transform();
@@ -56,6 +57,7 @@ class BatchDataLayer : public Layer, public DataSupply {
       records.push_back({item.index, std::string(item.record.key)});
     return records;
   }
+  uint64_t records_per_batch() const override { return stream_->source.batch_size(); }
   std::string content() const override { return stream_->source.content(); }
   std::optional<double> wait_seconds() const override {
     return stream_->source.stats().wait_seconds;
@@ -116,9 +118,9 @@ class BatchDataLayer : public Layer, public DataSupply {
                {}, outputs);
   }
 
-  // With batches of one item the images of a database may differ in size, and annotated batches in
-  // the number of boxes. The net is then planned anew and asks for the same batch again. Images
-  // come in the layout that the plan has for them.
+  // With batches of one item the images of a database may differ in size, annotated batches in the
+  // number of boxes, and the last batch of an epoch may be smaller. The net is then planned anew
+  // and asks for the same batch again. Images come in the layout that the plan has for them.
   struct Stream {
     Stream(std::unique_ptr<data::RecordSource> records, const data::BatchSourceOptions& options)
         : source(std::move(records), options) {}
@@ -136,7 +138,7 @@ class BatchDataLayer : public Layer, public DataSupply {
         std::vector<Shape> tops = {batch.data_shape};
         if (has_labels) tops.push_back(batch.label_shape);
         if (static_cast<int>(ctx.outputs.size()) > label + 1)
-          tops.push_back(ctx.output(label + 1).shape);
+          tops.push_back({batch.data_shape[0], 1, 1, 2});
         return tops;
       }
       if (ctx.loan != nullptr) {

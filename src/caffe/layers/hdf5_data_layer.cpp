@@ -29,17 +29,18 @@ class HDF5DataLayer final : public Layer, public DataSupply {
 
   void Prepare(const DataPlace& place) override {
     rows_.reset();  // a source is open once
-    is_shared_ = place.ranks > 1;
-    rows_ = std::make_shared<data::Hdf5Rows>(
-        data::Hdf5RowsOptions{.list = options_.source(),
-                              .datasets = {param().top().begin(), param().top().end()},
-                              .shuffle = options_.shuffle(),
-                              .seed = place.seed,
-                              .stream = name(),
-                              .start = place.records,
-                              .rank = static_cast<uint64_t>(place.rank),
-                              .ranks = static_cast<uint64_t>(place.ranks),
-                              .block = phase() == TRAIN ? 1 : options_.batch_size()});
+    is_order_known_ = place.ranks == 1 && !place.whole_epochs && !options_.shuffle();
+    rows_ = std::make_shared<data::Hdf5Rows>(data::Hdf5RowsOptions{
+        .list = options_.source(),
+        .datasets = {param().top().begin(), param().top().end()},
+        .shuffle = options_.shuffle(),
+        .seed = place.seed,
+        .stream = name(),
+        .start = place.whole_epochs ? 0 : place.records,
+        .rank = static_cast<uint64_t>(place.rank),
+        .ranks = static_cast<uint64_t>(place.ranks),
+        .block = phase() == TRAIN && !place.whole_epochs ? 1 : options_.batch_size(),
+        .whole_epochs = place.whole_epochs});
   }
 
   uint64_t records_delivered() const override { return rows_->rows_consumed(); }
@@ -48,11 +49,12 @@ class HDF5DataLayer final : public Layer, public DataSupply {
   std::vector<SuppliedRecord> records_of_batch() const override {
     std::vector<SuppliedRecord> records;
     const uint64_t end = rows_->rows_consumed(), batch = options_.batch_size();
-    if (options_.shuffle() || is_shared_ || end < batch) return records;
+    if (!is_order_known_ || end < batch) return records;
     for (uint64_t row = end - batch; row < end; ++row)
       records.push_back({.index = row % rows_->count(), .name = ""});
     return records;
   }
+  uint64_t records_per_batch() const override { return options_.batch_size(); }
   std::optional<double> wait_seconds() const override { return std::nullopt; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
@@ -68,19 +70,37 @@ class HDF5DataLayer final : public Layer, public DataSupply {
   void EmitForward(GraphBuilder& graph) const override {
     std::vector<Value*> tops;
     for (int i = 0; i < graph.num_tops(); ++i) tops.push_back(graph.top(i));
-    graph.Emit(ops::HostCall{.what = "next rows",
-                             .call =
-                                 [rows = rows_](const KernelContext& ctx) {
-                                   const int64_t batch = ctx.output(0).shape[0];
-                                   for (int64_t item = 0; item < batch; ++item) {
-                                     StoreRow(rows->Next(), item, ctx);
-                                   }
-                                 },
-                             .is_source = true},
-               {}, tops);
+    const std::shared_ptr<data::Hdf5Rows> rows = rows_;
+    const ops::HostFunction next =
+        rows->ends_epochs()
+            ? ops::HostFunction(
+                  [rows](const KernelContext& ctx) { return StoreEnding(*rows, ctx); })
+            : ops::HostFunction([rows](const KernelContext& ctx) { Store(*rows, ctx); });
+    graph.Emit(ops::HostCall{.what = "next rows", .call = next, .is_source = true}, {}, tops);
   }
 
  private:
+  static void Store(data::Hdf5Rows& rows, const KernelContext& ctx) {
+    const int64_t batch = ctx.output(0).shape[0];
+    for (int64_t item = 0; item < batch; ++item) StoreRow(rows.Next(), item, ctx);
+  }
+
+  // The tops' shapes where the batch does not fit: the last one of an epoch may be smaller.
+  static std::vector<Shape> StoreEnding(data::Hdf5Rows& rows, const KernelContext& ctx) {
+    const auto batch = static_cast<int64_t>(rows.LeftOfBlock());
+    if (batch == ctx.output(0).shape[0]) {
+      Store(rows, ctx);
+      return {};
+    }
+    std::vector<Shape> tops;
+    for (const TensorView& output : ctx.outputs) {
+      std::vector<int64_t> top = output.shape.dims();
+      top[0] = batch;
+      tops.emplace_back(std::move(top));
+    }
+    return tops;
+  }
+
   static void StoreRow(const std::vector<const float*>& row, int64_t item,
                        const KernelContext& ctx) {
     for (int i = 0; i < static_cast<int>(row.size()); ++i) {
@@ -95,7 +115,7 @@ class HDF5DataLayer final : public Layer, public DataSupply {
 
   const HDF5DataParameter options_;
   std::shared_ptr<data::Hdf5Rows> rows_;
-  bool is_shared_ = false;  // ranks take turns
+  bool is_order_known_ = false;  // ranks take turns, and whole epochs end with a smaller batch
 };
 
 REGISTER_LAYER_CLASS(HDF5Data);

@@ -119,6 +119,7 @@ void Net::Impl::PrepareLayers() {
       DataPlace place{.seed = seed,
                       .rank = options.rank,
                       .ranks = options.ranks,
+                      .whole_epochs = options.whole_epochs,
                       .has_device_memory = !source.device->is_host_accessible(),
                       .device = source.device};
       if (delivered != options.delivered_records.end()) place.records = delivered->second;

@@ -37,6 +37,7 @@ enum StepNumber {
   kWeightDecay,
   kGradientFactor,  // what gradients are multiplied by; un-scaling and clipping not included
   kCorrection,      // of the rule's own: Adam's bias correction
+  kAverageCount,    // of AverageAll: this update's number, counted from 1, and all skipped steps
   kStepNumbers
 };
 
@@ -99,6 +100,23 @@ struct DecideStep {
 struct CopyAll {
   static constexpr std::string_view kName = "CopyAll";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+};
+
+// (x_0, ..., x_n-1, step, state, decision) -> (a_0, ..., a_n-1):  a = d * a + (1 - d) * x in place,
+// in double, with d = min(decay, (1 + u) / (10 + u)) in update u, counted from 1 without skipped
+// steps. `step` and `state` are those of DecideStep. With a decision only where it takes the step.
+struct AverageAll {
+  static constexpr std::string_view kName = "AverageAll";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  double decay = 0;
+
+  // Short runs forget where they began, long ones average over 1 / (1 - decay) updates.
+  CAFFE_HOST_DEVICE inline double DecayOf(const double* step, const StepState& state) const {
+    const double update = step[kAverageCount] - state.skipped_steps;
+    return std::min(decay, (1 + update) / (10 + update));
+  }
+
+  std::string Attributes() const { return StrCat("decay ", decay); }
 };
 
 }  // namespace caffe::ops

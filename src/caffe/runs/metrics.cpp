@@ -47,6 +47,15 @@ Metrics MetricsOf(const IterationReport& report, const TrainingSpeed& speed,
   if (report.gradient_scale) {
     metrics.set_gradient_scale(static_cast<float>(*report.gradient_scale));
   }
+  if (report.step.gradient_norm)
+    metrics.set_gradient_norm(static_cast<float>(*report.step.gradient_norm));
+  if (report.step.skipped_steps)
+    metrics.set_skipped_steps(static_cast<float>(*report.step.skipped_steps));
+  if (const std::optional<LarcReport>& larc = report.step.larc) {
+    metrics.set_larc_smallest(static_cast<float>(larc->smallest));
+    metrics.set_larc_median(static_cast<float>(larc->median));
+    metrics.set_larc_largest(static_cast<float>(larc->largest));
+  }
   if (const auto images = speed.ImagesPerSecond()) {
     metrics.set_images_per_second(static_cast<float>(*images));
   }
@@ -93,6 +102,8 @@ std::string NameOf(TrainingEnd::Reason reason) {
       return "finished";
     case TrainingEnd::kStopped:
       return "stopped";
+    case TrainingEnd::kEarlyStopping:
+      return "early stopping";
     case TrainingEnd::kFailed:
       break;
   }

@@ -19,7 +19,7 @@ Metrics MetricsOf(const TrainingEnd& end);
 // Since 1970, to the millisecond.
 double SecondsNow();
 
-// "finished", "stopped" or "failed".
+// "finished", "stopped", "early stopping" or "failed".
 std::string NameOf(TrainingEnd::Reason reason);
 
 // On one line, without its end, or on many. Numbers that are not finite are the strings "NaN",

@@ -1,6 +1,7 @@
 #include "caffe/solvers/checkpoints.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"
@@ -35,6 +36,10 @@ void Checkpoints::CheckSize(const History& history) const {
   for (const Net::LearnableParam& one : context_.net.learnable_params())
     weight_bytes += bytes_of(*one.blob) * (context_.param.snapshot_diff() ? 2 : 1);
   for (const std::shared_ptr<Blob>& blob : history) history_bytes += bytes_of(*blob);
+  if (context_.param.ema_decay() > 0) {  // the state has the parameters, too
+    for (const Net::LearnableParam& one : context_.net.learnable_params())
+      history_bytes += bytes_of(*one.blob);
+  }
   CheckSnapshotFits(weight_bytes, history_bytes);
 }
 
@@ -62,20 +67,57 @@ std::string Checkpoints::Write(const History& history, SolverProgress progress,
     last_ = iteration;
     return "";
   }
+  std::string file = WriteTo(SnapshotStem(prefix_, iteration), history, std::move(progress), check);
+  last_ = iteration;
+  RemoveOlder(file);
+  return file;
+}
+
+void Checkpoints::WriteBest(const History& history, SolverProgress progress) {
+  if (context_.parallel.is_root()) WriteTo(BestStem(prefix_), history, std::move(progress), {});
+}
+
+std::string Checkpoints::WriteTo(const std::string& stem, const History& history,
+                                 SolverProgress progress, const std::function<void()>& check) {
+  const int iteration = progress.iter;
   const TraceSpan span("snapshot");
   const Activity writing("snapshot", "writes", prefix_);
   const TrainingProgress::Pause pause(context_.reporter);
   const SnapshotOptions options = {
-      .prefix = prefix_,
+      .stem = stem,
       .as_hdf5 = context_.param.snapshot_format() == SolverParameter::HDF5,
       .with_gradients = context_.param.snapshot_diff(),
       .check = check};
   progress.solver = SolverIdentity(context_.param);
   progress.net_hash = NetIdentity(context_.net);
   std::string file = WriteSnapshot(options, context_.net, history, std::move(progress));
-  last_ = iteration;
   context_.reporter.Report(SnapshotReport{iteration, file});
   return file;
+}
+
+// A file that cannot be removed is no reason to end training.
+void Checkpoints::RemoveOlder(const std::string& newest) {
+  const auto most = static_cast<size_t>(context_.param.keep_snapshots());
+  if (most == 0) return;
+  std::erase(kept_, newest);  // written again after a resume
+  kept_.push_back(newest);
+  while (kept_.size() > most) {
+    try {
+      RemoveSnapshot(kept_.front());
+      SOLVER_LINE(INFO) << "Removed snapshot " << kept_.front() << " (keep_snapshots: " << most
+                        << ")";
+    } catch (const IoError& error) {
+      SOLVER_LINE(WARNING) << error.what() << "; training goes on";
+    }
+    kept_.pop_front();
+  }
+}
+
+void Checkpoints::TakeUp(const SolverProgress& progress) {
+  last_ = progress.iter;
+  if (!context_.parallel.is_root() || context_.param.keep_snapshots() == 0) return;
+  const std::vector<std::string> own = SnapshotsOfRun(prefix_, progress);
+  kept_.assign(own.begin(), own.end());
 }
 
 void Checkpoints::SayWhatDiffers(const SolverProgress& progress, const std::string& file) const {

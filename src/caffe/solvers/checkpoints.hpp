@@ -1,6 +1,7 @@
 // Checkpoints: the snapshots that a run writes.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,17 +35,27 @@ class Checkpoints {
   // run's last one, is called on all ranks; see SnapshotOptions. Throws IoError.
   std::string Write(const History& history, SolverProgress progress,
                     const std::function<void()>& check = {});
+  // Writes <prefix>_best in the place of the one before. On rank 0; the others do nothing. Throws
+  // IoError, and then leaves that one.
+  void WriteBest(const History& history, SolverProgress progress);
+  // Training goes on from that snapshot.
+  void TakeUp(const SolverProgress& progress);
   // Warns where the snapshot from `file` is of a run with another seed, solver or net.
   void SayWhatDiffers(const SolverProgress& progress, const std::string& file) const;
 
   // The iteration of the last one that was written or restored; -1: none.
   int last() const { return last_; }
-  void set_last(int iteration) { last_ = iteration; }
 
  private:
+  std::string WriteTo(const std::string& stem, const History& history, SolverProgress progress,
+                      const std::function<void()>& check);
+  void RemoveOlder(const std::string& newest);
+
   const SolverContext& context_;
   const std::string prefix_;
   int last_ = -1;
+  // State files of this run at the prefix, oldest first, where keep_snapshots limits them.
+  std::deque<std::string> kept_;
   std::optional<PrefixLock> lock_;
 };
 

@@ -197,18 +197,36 @@ void Iteration::ApplyUpdate() {
   updates_.TakeReports(first_);  // of the iteration before, so nothing that runs is waited for
   std::map<const Blob*, std::vector<double>> before;
   if (context_.LogsValues(number_)) before = ParamValues(context_.net);
-  updates_.updater().Step(NextStep());
+  const bool is_displayed = context_.IsDisplayed(number_);
+  const StepReport measured = is_displayed ? updates_.Measure() : StepReport();
+  // How LARC decides is known after the step.
+  const bool tells_later = is_displayed && context_.param.larc();
+  const StepScalars step = rates_.StepAt(number_, loss_.mean());
+  if (!tells_later) TellRate(step, measured);
+  updates_.updater().Step(step);
   updates_.SendReport(number_);
-  if (context_.training_net.device()->is_host_accessible() || context_.LogsValues(number_))
+  if (context_.training_net.device()->is_host_accessible() || context_.LogsValues(number_) ||
+      tells_later) {
     updates_.TakeReports(first_);
+  }
+  if (tells_later) {
+    TellRate(step, {.gradient_norm = measured.gradient_norm,
+                    .skipped_steps = measured.skipped_steps,
+                    .larc = updates_.LarcOf(step.rate)});
+  }
   if (context_.LogsValues(number_) && !updates_.was_skipped())
     LogUpdateValues(context_.net, before);
 }
 
 StepScalars Iteration::NextStep() {
   const StepScalars step = rates_.StepAt(number_, loss_.mean());
-  context_.reporter.TakeRate(number_, step.rate, updates_.scale(), context_.IsDisplayed(number_));
+  TellRate(step, {});
   return step;
+}
+
+void Iteration::TellRate(const StepScalars& step, const StepReport& measured) {
+  context_.reporter.TakeRate(number_, step.rate, updates_.scale(), context_.IsDisplayed(number_),
+                             measured);
 }
 
 void Iteration::Restore(const SnapshotReader& snapshot) {

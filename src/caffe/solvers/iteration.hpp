@@ -59,6 +59,7 @@ class Iteration {
   void TakeLosses(size_t left_under_way);
   void TakeLoss(int iteration, float loss);
   StepScalars NextStep();
+  void TellRate(const StepScalars& step, const StepReport& measured);
 
   const SolverContext& context_;
   const Checkpoints& checkpoints_;

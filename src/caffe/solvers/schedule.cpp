@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caffe/core/nearest_name.hpp"
@@ -34,6 +36,55 @@ double Progress(const SolverParameter& param, int iteration) {
   return std::min(1.0, static_cast<double>(iteration) / static_cast<double>(param.max_iter()));
 }
 
+// From `begin` to `end` along half a cosine, as `progress` goes from 0 to 1.
+double HalfCosine(double begin, double end, double progress) {
+  return end + (begin - end) * (1 + std::cos(std::numbers::pi * progress)) / 2;
+}
+
+// Iterations since the ramp's end, from where policies that begin at base_lr count.
+int AfterRamp(const SolverParameter& param, int iteration) {
+  return iteration - std::max(param.rampup_interval(), 0);
+}
+
+double CosineRate(const SolverParameter& param, int iteration) {
+  const double length = AfterRamp(param, param.max_iter());
+  const double progress = std::min(1.0, AfterRamp(param, iteration) / length);
+  return HalfCosine(param.base_lr(), param.min_lr(), progress);
+}
+
+double RestartsRate(const SolverParameter& param, int iteration) {
+  double place = AfterRamp(param, iteration), length = param.cycle();
+  if (param.cycle_mult() == 1) place = std::fmod(place, length);
+  for (; place >= length; length *= param.cycle_mult()) place -= length;
+  return HalfCosine(param.base_lr(), param.min_lr(), place / length);
+}
+
+// The last iteration of onecycle's rise.
+double EndOfRise(const SolverParameter& param) {
+  return static_cast<double>(param.rise()) * param.max_iter() - 1;
+}
+
+// onecycle: from `low` to `high` during the rise, then to `end`.
+double OneCycle(const SolverParameter& param, int iteration, double low, double high, double end) {
+  const double top = EndOfRise(param), last = param.max_iter() - 1;
+  if (iteration <= top) return HalfCosine(low, high, iteration / top);
+  return HalfCosine(high, end, std::min(1.0, (iteration - top) / (last - top)));
+}
+
+double OneCycleRate(const SolverParameter& param, int iteration) {
+  const double base = param.base_lr(), low = base / param.start_div();
+  return OneCycle(param, iteration, low, base, low / param.final_div());
+}
+
+double RampRate(const SolverParameter& param, int iteration) {
+  const double progress =
+      static_cast<double>(iteration) / static_cast<double>(param.rampup_interval());
+  const double low = param.rampup_lr(), base = param.base_lr();
+  if (param.rampup_policy() == "linear") return low + (base - low) * progress;
+  if (param.rampup_policy() == "cosine") return HalfCosine(low, base, progress);
+  return low + (base - low) * progress * progress;
+}
+
 double PolicyRate(const SolverParameter& param, int iteration, int current_step) {
   const std::string& policy = param.lr_policy();
   const double base = param.base_lr(), gamma = param.gamma();
@@ -46,16 +97,48 @@ double PolicyRate(const SolverParameter& param, int iteration, int current_step)
     const double floor = std::max<double>(param.min_lr(), 0);
     return (base - floor) * std::pow(1 - Progress(param, iteration), param.power()) + floor;
   }
+  if (policy == "cosine") return CosineRate(param, iteration);
+  if (policy == "restarts") return RestartsRate(param, iteration);
+  if (policy == "onecycle") return OneCycleRate(param, iteration);
   if (policy == "sigmoid") return base / (1 + std::exp(-gamma * (iteration - param.stepsize())));
   throw InternalError("lr_policy '" + policy + "' was not checked");
+}
+
+void CheckRestarts(const SolverParameter& param) {
+  Require(param.has_cycle(),
+          "solver: cycle is not set; lr_policy 'restarts' needs the iterations of its first cycle, "
+          "such as cycle: 10000");
+  Require(param.cycle() > 0, "solver: cycle is ", param.cycle(),
+          "; lr_policy 'restarts' needs 1 iteration or more");
+  Require(std::isfinite(param.cycle_mult()) && param.cycle_mult() >= 1, "solver: cycle_mult is ",
+          param.cycle_mult(),
+          "; each cycle is so many times as long as the one before: give 1 or "
+          "more");
+}
+
+// Of lr_policy and momentum_policy.
+void CheckOneCycle(const SolverParameter& param, const char* field) {
+  Require(param.rise() > 0 && param.rise() < 1, "solver: rise is ", param.rise(), "; ", field,
+          " 'onecycle' needs the share of the iterations in which the rate rises, between 0 and 1");
+  for (const auto& [name, divisor] :
+       {std::pair{"start_div", param.start_div()}, std::pair{"final_div", param.final_div()}}) {
+    Require(std::isfinite(divisor) && divisor >= 1, "solver: ", name, " is ", divisor,
+            "; the rate is divided by it: give 1 or more");
+  }
+  Require(param.rampup_interval() <= 0, "solver: rampup_interval is ", param.rampup_interval(),
+          ", but ", field,
+          " 'onecycle' has a rise of its own; leave out rampup_interval, and set "
+          "rise");
 }
 
 }  // namespace
 
 void CheckSchedule(const SolverParameter& param) {
   RequireKnown("lr_policy", param.lr_policy(),
-               {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid", "plateau"});
-  RequireKnown("momentum_policy", param.momentum_policy(), {"fixed", "poly", "opt"});
+               {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid", "plateau", "cosine",
+                "restarts", "onecycle"});
+  RequireKnown("momentum_policy", param.momentum_policy(), {"fixed", "poly", "opt", "onecycle"});
+  RequireKnown("rampup_policy", param.rampup_policy(), {"quadratic", "linear", "cosine"});
   RequireKnown("weight_decay_policy", param.weight_decay_policy(), {"fixed", "poly"});
   Require(param.lr_policy() != "step" || param.has_stepsize(),
           "solver: stepsize is not set; lr_policy 'step' needs the iterations between two changes "
@@ -88,20 +171,51 @@ void CheckSchedule(const SolverParameter& param) {
          "caught up";
   Require(param.lr_policy() != "plateau" || param.plateau_winsize_size() > 0,
           "solver: lr_policy 'plateau' needs at least one plateau_winsize");
-  const bool is_polynomial = param.lr_policy() == "poly" || param.momentum_policy() == "poly" ||
-                             param.weight_decay_policy() == "poly";
-  Require(!is_polynomial || param.max_iter() > 0,
-          "solver: a 'poly' policy needs max_iter > 0, got ", param.max_iter());
-  Require(param.lr_policy() != "poly" || param.base_lr() >= param.min_lr(), "solver: base_lr ",
-          param.base_lr(), " is below min_lr ", param.min_lr());
+  const std::string& policy = param.lr_policy();
+  const bool falls_to_min =
+      policy == "poly" || policy == "cosine" || policy == "restarts" || policy == "onecycle";
+  Require(!falls_to_min || param.base_lr() >= param.min_lr(), "solver: base_lr ", param.base_lr(),
+          " is below min_lr ", param.min_lr());
+  if (policy == "restarts") CheckRestarts(param);
+  if (policy == "onecycle") CheckOneCycle(param, "lr_policy");
+  if (param.momentum_policy() == "onecycle") {
+    CheckOneCycle(param, "momentum_policy");
+    Require(param.max_momentum() >= param.momentum(), "solver: max_momentum is ",
+            param.max_momentum(), ", below momentum ", param.momentum(),
+            "; momentum_policy 'onecycle' moves from max_momentum down to momentum and back");
+  }
+  if (!param.has_max_epoch()) CheckScheduleLength(param);
+}
+
+void CheckScheduleLength(const SolverParameter& param) {
+  const std::string length = StrCat(
+      param.has_max_epoch() ? StrCat("max_epoch ", param.max_epoch(), " is ") : "max_iter is ",
+      param.max_iter(), param.has_max_epoch() ? " iterations" : "");
+  const auto needs = [&](const char* field, const std::string& policy,
+                         std::initializer_list<const char*> names) {
+    const bool is_asked =
+        std::any_of(names.begin(), names.end(), [&](const char* name) { return policy == name; });
+    Require(!is_asked || param.max_iter() > 0, "solver: ", length, ", but ", field, " '", policy,
+            "' depends on how long training is and needs max_iter > 0");
+  };
+  needs("lr_policy", param.lr_policy(), {"poly", "cosine", "onecycle"});
+  needs("momentum_policy", param.momentum_policy(), {"poly", "onecycle"});
+  needs("weight_decay_policy", param.weight_decay_policy(), {"poly"});
+  Require(param.lr_policy() != "cosine" || AfterRamp(param, param.max_iter()) > 0,
+          "solver: ", length, ", but rampup_interval is ", param.rampup_interval(),
+          ", which leaves lr_policy 'cosine' no iteration; train longer, or lower rampup_interval");
+  const bool is_one_cycle =
+      param.lr_policy() == "onecycle" || param.momentum_policy() == "onecycle";
+  constexpr double kRounding = 1e-5;  // of rise, a float
+  Require(!is_one_cycle || EndOfRise(param) > 1 - kRounding, "solver: ", length, " and rise ",
+          param.rise(),
+          ", so that 'onecycle' would rise in less than one step; train longer, or raise rise");
 }
 
 double LearningRateAt(const SolverParameter& param, int iteration, int current_step) {
   double rate = 0;
   if (iteration < param.rampup_interval()) {
-    const double progress =
-        static_cast<double>(iteration) / static_cast<double>(param.rampup_interval());
-    rate = param.rampup_lr() + (param.base_lr() - param.rampup_lr()) * progress * progress;
+    rate = RampRate(param, iteration);
   } else {
     rate = PolicyRate(param, iteration, current_step);
   }
@@ -134,6 +248,9 @@ double MomentumAt(const SolverParameter& param, int iteration, double rate) {
   if (param.momentum_policy() == "poly") {
     return momentum +
            (most - momentum) * std::pow(Progress(param, iteration), param.momentum_power());
+  }
+  if (param.momentum_policy() == "onecycle") {
+    return OneCycle(param, iteration, most, momentum, most);
   }
   if (param.momentum_policy() == "opt") {
     const double root = 1 - 0.5 * std::sqrt(rate);

@@ -6,8 +6,11 @@
 namespace caffe {
 
 // Throws InvalidArgument for an unknown policy, a missing field or a number that is not finite,
-// before training starts.
+// before training starts. What depends on the length of training is left out with max_epoch, whose
+// iterations are known once the data are.
 void CheckSchedule(const SolverParameter& param);
+// The rest of it, where max_iter is known.
+void CheckScheduleLength(const SolverParameter& param);
 
 // The rate at `iteration`, by lr_policy:
 //   fixed      base_lr
@@ -17,8 +20,23 @@ void CheckSchedule(const SolverParameter& param);
 //   multistep, plateau  base_lr * gamma ^ current_step
 //   poly       (base_lr - min_lr) * (1 - iteration / max_iter) ^ power + min_lr
 //   sigmoid    base_lr / (1 + exp(-gamma * (iteration - stepsize)))
-// After rampup_interval iterations of rampup_lr + (base_lr - rampup_lr) * (iteration / interval)^2,
-// and never below min_lr.
+//   cosine     min_lr + (base_lr - min_lr) * (1 + cos(pi * t / T)) / 2, with t = iteration and
+//              T = max_iter (Loshchilov and Hutter 2017, arXiv 1608.03983, equation 5; PyTorch's
+//              CosineAnnealingLR with T_max = T)
+//   restarts   the same formula with t = iterations since the cycle began and T its length: cycle,
+//              cycle * cycle_mult, cycle * cycle_mult^2, ... (CosineAnnealingWarmRestarts with
+//              T_0 = cycle, T_mult = cycle_mult)
+//   onecycle   with top = rise * max_iter - 1 and last = max_iter - 1, half a cosine from
+//              base_lr / start_div at 0 to base_lr at top, another one to base_lr / start_div /
+//              final_div at last (Smith and Topin 2018, arXiv 1708.07120; OneCycleLR with
+//              pct_start = rise, div_factor = start_div, final_div_factor = final_div)
+// The first rampup_interval iterations rise from rampup_lr to base_lr instead, with p = iteration /
+// rampup_interval, by rampup_policy:
+//   quadratic  rampup_lr + (base_lr - rampup_lr) * p ^ 2
+//   linear     rampup_lr + (base_lr - rampup_lr) * p
+//   cosine     rampup_lr + (base_lr - rampup_lr) * (1 - cos(pi * p)) / 2
+// cosine and restarts begin after them, at base_lr: t, and cosine's T, count from there. The other
+// policies count from iteration 0. The rate never falls below min_lr.
 double LearningRateAt(const SolverParameter& param, int iteration, int current_step);
 
 // The number of stepvalues reached: what multistep's current_step has grown to by `iteration`.
@@ -35,7 +53,8 @@ struct PlateauState {
 int PlateauAt(const SolverParameter& param, int iteration, int current_step, double smoothed_loss,
               PlateauState* state);
 
-// momentum_policy: fixed; poly: to max_momentum by max_iter; opt: (1 - sqrt(rate) / 2)^2.
+// momentum_policy: fixed; poly: to max_momentum by max_iter; opt: (1 - sqrt(rate) / 2)^2; onecycle:
+// half a cosine from max_momentum to momentum while onecycle's rate rises, another one back.
 double MomentumAt(const SolverParameter& param, int iteration, double rate);
 
 // weight_decay_policy: fixed; poly: to max_weight_decay by max_iter.

@@ -80,9 +80,8 @@ void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes) {
 
 std::string WriteSnapshot(const SnapshotOptions& options, const Net& net, const History& history,
                           SolverProgress progress) {
-  const std::string stem = SnapshotStem(options.prefix, progress.iter);
-  const std::string state = stem + (options.as_hdf5 ? ".solverstate.h5" : ".solverstate");
-  progress.learned_net = stem + (options.as_hdf5 ? ".caffemodel.h5" : ".caffemodel");
+  const std::string state = StateFileOf(options.stem, options.as_hdf5);
+  progress.learned_net = WeightsFileOf(options.stem, options.as_hdf5);
   const char* kind = options.as_hdf5 ? "HDF5" : "binary proto";
   LOG(INFO) << "Snapshotting to " << kind << " file " << progress.learned_net;
   LOG(INFO) << "Snapshotting solver state to " << kind << " file " << state;

@@ -15,7 +15,7 @@ namespace caffe {
 void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes);
 
 struct SnapshotOptions {
-  std::string prefix;
+  std::string stem;  // of both files, without their endings
   bool as_hdf5 = false;
   bool with_gradients = false;
   // Given for the last snapshot of a run: called when the files are on the disk and have no names

@@ -4,8 +4,11 @@
 
 #include <charconv>
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "caffe/core/paths.hpp"
 #include "caffe/core/printable.hpp"
@@ -22,6 +25,11 @@ struct SnapshotName {
   std::string ending;  // ".solverstate.h5"
 };
 
+bool IsSnapshotEnding(std::string_view ending) {
+  return ending == ".caffemodel" || ending == ".caffemodel.h5" || ending == ".solverstate" ||
+         ending == ".solverstate.h5";
+}
+
 // Parts of "mnist_iter_100.caffemodel", a file that runs with prefix "mnist" write.
 std::optional<SnapshotName> ParseSnapshotName(const std::string& prefix, const std::string& name) {
   const std::string start = prefix + "_iter_";
@@ -30,9 +38,8 @@ std::optional<SnapshotName> ParseSnapshotName(const std::string& prefix, const s
   const char* const end = name.data() + name.size();
   const auto [rest, error] = std::from_chars(name.data() + start.size(), end, parsed.iteration);
   parsed.ending.assign(rest, end);
-  const bool is_known = parsed.ending == ".caffemodel" || parsed.ending == ".caffemodel.h5" ||
-                        parsed.ending == ".solverstate" || parsed.ending == ".solverstate.h5";
-  if (error != std::errc() || parsed.iteration < 0 || !is_known) return std::nullopt;
+  if (error != std::errc() || parsed.iteration < 0 || !IsSnapshotEnding(parsed.ending))
+    return std::nullopt;
   return parsed;
 }
 
@@ -46,6 +53,21 @@ std::optional<SolverProgress> WholeSnapshot(const std::string& file) {
     LOG(WARNING) << "skipping snapshot " << PrintableLines(unreadable.what());
     return std::nullopt;
   }
+}
+
+// By iteration, latest first. One iteration may have a state of each format.
+std::multimap<int64_t, std::string, std::greater<>> StatesByIteration(
+    const std::filesystem::path& prefix) {
+  std::multimap<int64_t, std::string, std::greater<>> states;
+  std::error_code error;
+  const std::filesystem::path folder = prefix.has_parent_path() ? prefix.parent_path() : ".";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    const auto parsed = ParseSnapshotName(prefix.filename().string(), name);
+    if (!parsed || !parsed->ending.starts_with(".solverstate")) continue;
+    states.emplace(parsed->iteration, (prefix.parent_path() / name).string());
+  }
+  return states;
 }
 
 }  // namespace
@@ -64,20 +86,51 @@ std::string SnapshotStem(const std::string& prefix, int64_t iteration) {
   return prefix + "_iter_" + std::to_string(iteration);
 }
 
-std::string NewestSnapshot(const SolverParameter& param, const std::string& solver_file) {
-  const std::filesystem::path prefix(SnapshotPrefix(param, solver_file));
-  // By iteration, latest first. One iteration may have a state of each format.
-  std::multimap<int64_t, std::string, std::greater<>> states;
-  std::error_code error;
-  const std::filesystem::path folder = prefix.has_parent_path() ? prefix.parent_path() : ".";
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    const auto parsed = ParseSnapshotName(prefix.filename().string(), name);
-    if (!parsed || !parsed->ending.starts_with(".solverstate")) continue;
-    states.emplace(parsed->iteration, (prefix.parent_path() / name).string());
+std::string BestStem(const std::string& prefix) {
+  return prefix + "_best";
+}
+
+std::string StateFileOf(const std::string& stem, bool as_hdf5) {
+  return stem + (as_hdf5 ? ".solverstate.h5" : ".solverstate");
+}
+
+std::string WeightsFileOf(const std::string& stem, bool as_hdf5) {
+  return stem + (as_hdf5 ? ".caffemodel.h5" : ".caffemodel");
+}
+
+std::vector<std::string> SnapshotsOfRun(const std::string& prefix, const SolverProgress& progress) {
+  std::vector<std::string> own;
+  const auto states = StatesByIteration(prefix);
+  for (auto state = states.rbegin(); state != states.rend(); ++state) {
+    const auto& [iteration, file] = *state;
+    if (iteration > progress.iter) continue;
+    try {
+      const SolverProgress other = SnapshotReader(file).progress();
+      const bool is_own = other.has_seed && other.seed == progress.seed &&
+                          other.solver == progress.solver && other.net_hash == progress.net_hash &&
+                          other.iter == iteration;
+      if (is_own) own.push_back(file);
+    } catch (const Error&) {  // of nobody that can be named, so it stays
+    }
   }
+  return own;
+}
+
+void RemoveSnapshot(const std::string& state_file) {
+  const bool as_hdf5 = state_file.ends_with(".h5");
+  const std::string ending = StateFileOf("", as_hdf5);
+  CAFFE_ASSERT(state_file.ends_with(ending), state_file);
+  const std::string stem = state_file.substr(0, state_file.size() - ending.size());
+  for (const std::string& file : {state_file, WeightsFileOf(stem, as_hdf5)}) {
+    std::error_code error;
+    std::filesystem::remove(file, error);
+    if (error) throw IoError(StrCat(file, ": cannot be removed: ", error.message()));
+  }
+}
+
+std::string NewestSnapshot(const SolverParameter& param, const std::string& solver_file) {
   std::string newest;
-  for (const auto& [iteration, file] : states) {
+  for (const auto& [iteration, file] : StatesByIteration(SnapshotPrefix(param, solver_file))) {
     const std::optional<SolverProgress> progress = WholeSnapshot(file);
     if (!progress) continue;
     if (newest.empty()) newest = file;
@@ -98,8 +151,8 @@ void CheckSnapshotWritable(const SolverParameter& param, const std::string& solv
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   // Names of later iterations are longer.
   const bool as_hdf5 = param.snapshot_format() == SolverParameter::HDF5;
-  const std::string longest =
-      SnapshotStem(prefix, param.max_iter()) + (as_hdf5 ? ".solverstate.h5" : ".solverstate");
+  const int last = param.has_max_epoch() ? std::numeric_limits<int>::max() : param.max_iter();
+  const std::string longest = StateFileOf(SnapshotStem(prefix, last), as_hdf5);
   WithContext("solver: snapshot_prefix '" + prefix +
                   "' cannot be written; name a folder in which files can be made",
               [&] {
@@ -107,7 +160,9 @@ void CheckSnapshotWritable(const SolverParameter& param, const std::string& solv
                 AtomicFile(longest).Write("x");
               });
   RemoveAbandonedFiles(folder, [own = path.filename().string()](const std::string& name) {
-    return ParseSnapshotName(own, name).has_value();
+    const std::string best = BestStem(own);
+    return ParseSnapshotName(own, name).has_value() ||
+           (name.starts_with(best) && IsSnapshotEnding(name.substr(best.size())));
   });
 }
 

@@ -49,8 +49,7 @@ void Solver::Solve(const std::string& resume_file) {
   Impl& self = *impl_;
   EndingAll(self.options, [&] {
     WithSolverPosition(self.options.file, [&] {
-      Require(self.param.has_max_iter(),
-              "solver: max_iter is not set; set the number of iterations");
+      max_iter();  // has to be known
       if (self.param.snapshot_after_train()) self.checkpoints->CheckWritable(self.history());
     });
     const bool is_root = self.parallel.is_root();
@@ -83,7 +82,7 @@ std::string Solver::Snapshot() {
   return impl_->Snapshot();
 }
 void Solver::TestAll() {
-  EndingAll(impl_->options, [&] { impl_->TestAll(); });
+  EndingAll(impl_->options, [&] { impl_->TestAll(/*chooses=*/false); });
 }
 Net& Solver::net() {
   return *impl_->net;
@@ -105,8 +104,13 @@ const std::vector<std::shared_ptr<Net>>& Solver::test_nets() const {
 int Solver::iter() const {
   return impl_->iter();
 }
+int Solver::max_iter() const {
+  Require(impl_->param.has_max_iter(),
+          "solver: max_iter is not set; set the number of iterations, or max_epoch");
+  return impl_->param.max_iter();
+}
 const SolverParameter& Solver::param() const {
-  return impl_->param;
+  return impl_->length->given();
 }
 const std::string& Solver::type() const {
   return impl_->param.type();

@@ -7,6 +7,7 @@
 #include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solvers/larc.hpp"
+#include "caffe/solvers/run_length.hpp"
 #include "caffe/solvers/schedule.hpp"
 #include "caffe/solvers/solver_lines.hpp"
 #include "caffe/solvers/watchdog.hpp"
@@ -18,8 +19,7 @@ void CheckSolver(const SolverParameter& param) {
           "; it must be at least 1");
   Require(param.iter_size() >= 1, "solver: iter_size is ", param.iter_size(),
           "; it must be at least 1");
-  Require(param.max_iter() >= 0, "solver: max_iter is ", param.max_iter(),
-          "; it must be 0 or more");
+  CheckLength(param);
   Require(param.snapshot() >= 0, "solver: snapshot is ", param.snapshot(),
           "; set the iterations between snapshots, or 0 for none on the way");
   Require(std::isfinite(param.clip_gradients()) && param.clip_gradients() != 0,
@@ -39,6 +39,10 @@ void CheckSolver(const SolverParameter& param) {
   CheckWatchdog(param);
   CheckSchedule(param);
   ParseLarc(param);
+  Require(param.ema_decay() >= 0 && param.ema_decay() < 1, "solver: ema_decay is ",
+          param.ema_decay(),
+          "; give the weight of the past in the average of the parameters, such "
+          "as 0.999, or 0 for no average");
 }
 
 void CheckTrainable(const Net& net, bool needs_loss) {
@@ -62,6 +66,8 @@ void CheckSplitTraining(const SolverParameter& param, bool needs_whole_parameter
           " needs whole parameters; leave parallel out, or use another solver type");
   Require(!param.debug_info(), is_split,
           "but debug_info shows whole parameters in each step; leave one of them out");
+  Require(param.ema_decay() == 0, is_split, "but ema_decay ", param.ema_decay(),
+          " averages whole parameters; leave one of them out");
 }
 
 }  // namespace caffe

@@ -12,6 +12,8 @@
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/content_facts.hpp"
 #include "caffe/solvers/log_net.hpp"
+#include "caffe/solvers/schedule.hpp"
+#include "caffe/solvers/snapshot_files.hpp"
 #include "caffe/solvers/solver_checks.hpp"
 #include "caffe/solvers/solver_lines.hpp"
 #include "caffe/solvers/solver_nets.hpp"
@@ -31,11 +33,17 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   CheckSolver(param);
   if (parallel.is_root()) LogSolver(param);
   rule = MakeUpdateRule(param);
-  const bool snapshots = param.snapshot() > 0 && parallel.is_root();
+  const bool snapshots = (param.snapshot() > 0 || !param.metric().empty()) && parallel.is_root();
   if (snapshots) CheckSnapshotWritable(param, options.file);
   seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
   seed = std::stoull(parallel.OfRoot(std::to_string(seed)));
   const NetOptions train = BuildTrainNet();
+  length.emplace(param, *net, parallel.ranks());
+  param = length->Resolved();
+  if (param.has_max_epoch()) {
+    CheckScheduleLength(param);
+    SOLVER_LINE_IF(INFO, parallel.is_root()) << length->Describe();
+  }
   training_net.emplace(*net);
   reporter.emplace(*net, param.iter_size() * parallel.ranks());
   context.emplace(
@@ -77,28 +85,28 @@ NetOptions Solver::Impl::BuildTrainNet() {
   train.seed = seed;
   train.rank = parallel.rank();
   train.ranks = parallel.ranks();
-  train = TrainNetOptions(param, train, rule->num_states());
+  train = TrainNetOptions(param, train, SolverStatesPerParameter(param));
   net = MakeTrainNet(param, train, [this](NetParameter* definition) {
     for (LayerParameter& layer : *definition->mutable_layer()) {
       if (std::ranges::count(options.split_layers, layer.name()) > 0)
         layer.set_parallel(LayerParameter::SPLIT_OUTPUT);
     }
   });
-  if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), rule->num_states());
+  if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), SolverStatesPerParameter(param));
   return train;
 }
 
 void Solver::Impl::Step(int iterations, bool ends_solve) {
   const int64_t stop = int64_t{iter()} + iterations;
   iteration->BeginRun();
-  stop_requested = false;
+  tests->choice().BeginRun();
+  standing.stop_requested = false;
   while (iter() < stop) {
     const std::string number = std::to_string(iter());
     const Activity iterating("compute", "computes iteration", number);
     if (whole) whole->Begin();
-    if (param.test_interval() > 0 && iter() % param.test_interval() == 0 &&
-        (iter() > 0 || param.test_initialization()) && !TestAll()) {
-      break;
+    if (length->IsTestDue(iter()) && (iter() > 0 || param.test_initialization())) {
+      if (!TestAll(/*chooses=*/true) || tests->choice().has_ended()) break;
     }
     for (const Callbacks& callback : callbacks) {
       if (callback.on_start) callback.on_start();
@@ -116,23 +124,36 @@ void Solver::Impl::Step(int iterations, bool ends_solve) {
       checkpoints->AgreeOnWeights(iter());
       SnapshotWhileTraining();
     }
-    stop_requested = action == SolverAction::STOP;
-    if (stop_requested) break;
+    standing.stop_requested = action == SolverAction::STOP;
+    if (standing.stop_requested) break;
   }
   iteration->Finish();
   split->GatherAll();
 }
 
-bool Solver::Impl::TestAll() {
+bool Solver::Impl::TestAll(bool chooses) {
   split->GatherWeights();
-  return tests->Run({iter(), iteration->has_updated(), checkpoints->last()}, [this] {
-    const SolverAction::Enum action = Poll();
-    if (action == SolverAction::SNAPSHOT) {
-      split->GatherAll();
-      SnapshotWhileTraining();
-    }
-    return stop_requested = action == SolverAction::STOP;
-  });
+  WeightAverage* const average = iteration->updates().updater().average();
+  const Moment moment = {iter(), iteration->has_updated(), checkpoints->last()};
+  std::optional<std::vector<TestReport>> reports;
+  {
+    const WeightAverage::Shown shown(average);
+    reports = tests->Run(moment, [&] {
+      const SolverAction::Enum action = Poll();
+      if (action == SolverAction::SNAPSHOT) {
+        split->GatherAll();
+        SnapshotWhileTraining();
+      }
+      return standing.stop_requested = action == SolverAction::STOP;
+    });
+  }
+  if (!reports) return false;
+  if (!chooses || !tests->choice().Take(iter(), *reports)) return true;
+  iteration->Finish();
+  split->GatherAll();
+  checkpoints->AgreeOnWeights(iter());
+  SnapshotWhileTraining(/*is_best=*/true);
+  return true;
 }
 
 SolverAction::Enum Solver::Impl::Poll() {
@@ -149,6 +170,7 @@ SolverAction::Enum Solver::Impl::Poll() {
 SolverProgress Solver::Impl::Progress() const {
   SolverProgress progress;
   iteration->Describe(&progress);
+  tests->choice().Describe(iter(), &progress);
   progress.solver_type = param.type();
   progress.net_name = net->name();
   progress.seed = seed;
@@ -160,15 +182,34 @@ SolverProgress Solver::Impl::Progress() const {
 std::string Solver::Impl::Snapshot() {
   CheckWhole();
   checkpoints->CheckWeights(iter(), iteration->has_updated());
-  return checkpoints->Write(history(), Progress());
+  return WriteSnapshot();
 }
 
-void Solver::Impl::SnapshotWhileTraining() {
+std::string Solver::Impl::WriteSnapshot(bool is_best, const std::function<void()>& check) {
+  WeightAverage* const average = iteration->updates().updater().average();
+  const WeightAverage::Hidden within_a_test(average);
+  SolverProgress progress = Progress();
+  const WeightAverage::Shown shown(average);
+  if (is_best) {
+    checkpoints->WriteBest(history(), std::move(progress));
+    return "";
+  }
+  std::function<void()> check_itself;
+  if (check) {
+    check_itself = [&] {
+      const WeightAverage::Hidden hidden(average);
+      check();
+    };
+  }
+  return checkpoints->Write(history(), std::move(progress), check_itself);
+}
+
+void Solver::Impl::SnapshotWhileTraining(bool is_best) {
   try {
     CheckWhole();
     checkpoints->CheckWeights(iter(), iteration->has_updated());
     try {
-      checkpoints->Write(history(), Progress());
+      WriteSnapshot(is_best);
     } catch (const DeviceFault&) {  // there is no device to go on with
       throw;
     } catch (const Error& error) {
@@ -194,10 +235,10 @@ void Solver::Impl::Restore(const std::string& file) {
   checkpoints->SayWhatDiffers(progress, file);
   // After a failure the nets may be without their data, and cannot be asked.
   const bool moves_data =
-      !broken.empty() ||
+      !standing.broken.empty() ||
       (progress.has_seed &&
        (progress.seed != seed || progress.delivered_records != training_net->delivered_records()));
-  broken = "restoring a snapshot failed half-way; restore one before training goes on";
+  standing.broken = "restoring a snapshot failed half-way; restore one before training goes on";
   if (moves_data) {
     if (progress.has_seed) seed = progress.seed;
     training_net->ResumeFrom(seed, progress.delivered_records);
@@ -205,15 +246,16 @@ void Solver::Impl::Restore(const std::string& file) {
   }
   if (!weights.empty()) net->CopyTrainedLayersFrom(weights);
   iteration->Restore(reader);
-  checkpoints->set_last(iter());
+  tests->choice().Restore(progress);
+  checkpoints->TakeUp(progress);
   if (parallel.spans_processes()) parallel.Agree(FactsAboutState(iter(), *net, history()));
-  restored_from = file;
-  broken.clear();
+  standing.restored_from = file;
+  standing.broken.clear();
   split->MarkWhole();
 }
 
 void Solver::Impl::CheckWhole() const {
-  Require(broken.empty(), "solver: ", broken);
+  Require(standing.broken.empty(), "solver: ", standing.broken);
   Require(split->are_whole(), "solver: after iteration ", iter(),
           " each rank has a part of the layers with parallel: SPLIT_OUTPUT, because training has "
           "failed; restore a snapshot");
@@ -225,13 +267,13 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
   if (parallel.leads_process() && (!watchdog || !IsOfThisProcess(watchdog))) {
     watchdog = MakeThreaded<Watchdog>(param, options.give_up);
   }
-  if (param.snapshot() > 0) checkpoints->LockPrefix();
+  if (param.snapshot() > 0 || tests->choice().is_on()) checkpoints->LockPrefix();
   reporter->Start({.solver = self,
                    .iteration = iter(),
                    .stop = stop,
                    .workers = parallel.ranks(),
                    .seed = seed,
-                   .resumed_from = std::exchange(restored_from, "")});
+                   .resumed_from = std::exchange(standing.restored_from, "")});
   parallel.LetLayersSum(true);
   try {
     train();
@@ -246,9 +288,10 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     };
     if (whole) try_to([&] { whole->Restore(); });
     if (iteration->Break()) {
-      broken = StrCat("iteration ", iter(),
-                      " failed while weights were being updated; restore a snapshot before "
-                      "training goes on");
+      standing.broken =
+          StrCat("iteration ", iter(),
+                 " failed while weights were being updated; restore a snapshot before "
+                 "training goes on");
     }
     const std::string aborted = watchdog ? watchdog->reason() : "";
     try {  // what a rank has not gathered, it cannot write
@@ -262,19 +305,24 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     throw;
   }
   parallel.LetLayersSum(false);
-  reporter->End({iter(), stop_requested ? TrainingEnd::kStopped : TrainingEnd::kFinished, ""});
+  const TrainingEnd::Reason reason = standing.stop_requested       ? TrainingEnd::kStopped
+                                     : tests->choice().has_ended() ? TrainingEnd::kEarlyStopping
+                                                                   : TrainingEnd::kFinished;
+  reporter->End({iter(), reason, ""});
 }
 
 void Solver::Impl::SolveFromHere() {
   SOLVER_LINE_IF(WARNING, parallel.is_root() && iter() > 0 && iter() >= param.max_iter())
       << "No iteration is left to train: this is iteration " << iter() << ", and max_iter is "
-      << param.max_iter() << "; raise max_iter to train further";
+      << param.max_iter() << "; raise " << (param.has_max_epoch() ? "max_epoch" : "max_iter")
+      << " to train further";
   const int begin = iter();
   Step(std::max(0, param.max_iter() - iter()), /*ends_solve=*/true);
   checkpoints->CheckWeights(iter(), iteration->has_updated());
+  const bool is_whole = !standing.stop_requested && !tests->choice().has_ended();
   std::optional<float> loss;
   const auto look = [&] {
-    if (!stop_requested && context->IsDisplayed(iter())) loss = iteration->LossOfWeights();
+    if (is_whole && context->IsDisplayed(iter())) loss = iteration->LossOfWeights();
   };
   // Unless that of this iteration is there, which rank 0 alone knows. Where it fails, the error is
   // the run's this time; no rank ends before it is written.
@@ -284,12 +332,14 @@ void Solver::Impl::SolveFromHere() {
   if (is_due && parallel.OfRoot(checkpoints->last() == iter() ? is_there : "") != is_there) {
     checkpoints->AgreeOnWeights(iter());
     CheckWhole();
-    checkpoints->Write(history(), Progress(), look);
+    WriteSnapshot(/*is_best=*/false, look);
     parallel.OfRoot(is_there);
   } else {
     look();
   }
-  if (stop_requested) {
+  if (!is_whole) {
+    SOLVER_LINE_IF(INFO, parallel.is_root() && !standing.stop_requested)
+        << "Early stopping: " << tests->choice().WhyEnded();
     SOLVER_LINE_IF(INFO, parallel.is_root()) << "Optimization stopped early.";
     return;
   }
@@ -298,7 +348,7 @@ void Solver::Impl::SolveFromHere() {
     SOLVER_LINE_IF(INFO, parallel.is_root())
         << "Iteration " << iter() << ", loss = " << iteration->loss().mean();
   }
-  if (param.test_interval() > 0 && iter() % param.test_interval() == 0) TestAll();
+  if (length->IsTestDue(iter())) TestAll(/*chooses=*/true);
   SOLVER_LINE_IF(INFO, parallel.is_root()) << "Optimization Done.";
 }
 

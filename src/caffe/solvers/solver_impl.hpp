@@ -11,6 +11,7 @@
 #include "caffe/solver.hpp"
 #include "caffe/solvers/checkpoints.hpp"
 #include "caffe/solvers/iteration.hpp"
+#include "caffe/solvers/run_length.hpp"
 #include "caffe/solvers/solver_context.hpp"
 #include "caffe/solvers/split_parameters.hpp"
 #include "caffe/solvers/test_phase.hpp"
@@ -27,14 +28,18 @@ struct Solver::Impl {
   NetOptions BuildTrainNet();
   // `ends_solve`: the snapshot of the last iteration is the caller's.
   void Step(int iterations, bool ends_solve = false);
-  // False where it was stopped.
-  bool TestAll();
+  // False where it was stopped. With `chooses` the models of the run are compared by it, and the
+  // best one is written.
+  bool TestAll(bool chooses);
   SolverAction::Enum Poll();
   // Of the last whole iteration, where an error has broken off one.
   SolverProgress Progress() const;
   std::string Snapshot();
+  // Weights files hold the average of the parameters, where one is kept. `check`: see
+  // Checkpoints::Write().
+  std::string WriteSnapshot(bool is_best = false, const std::function<void()>& check = {});
   // A file that cannot be written does not end training; weights that are not finite do.
-  void SnapshotWhileTraining();
+  void SnapshotWhileTraining(bool is_best = false);
   void Restore(const std::string& file);
   // Throws InvalidArgument where Restore() or a step has failed while it changed something.
   void CheckWhole() const;
@@ -46,8 +51,9 @@ struct Solver::Impl {
     return iteration->updates().updater().history();
   }
 
-  const SolverParameter param;
+  SolverParameter param;  // with max_iter, once the train net is there
   const SolverOptions options;
+  std::optional<RunLength> length;
   uint64_t seed = 0;
   std::unique_ptr<UpdateRule> rule;
   std::shared_ptr<Net> net;
@@ -65,9 +71,11 @@ struct Solver::Impl {
   // From the first run on, until one is aborted. One for each process, whose activities it sees.
   ThreadedPtr<Watchdog> watchdog;
   std::function<SolverAction::Enum()> action_function;
-  bool stop_requested = false;
-  std::string broken;         // why training cannot go on; empty where it can
-  std::string restored_from;  // since the last training; empty if nothing was
+  struct {
+    bool stop_requested = false;
+    std::string broken;         // why training cannot go on; empty where it can
+    std::string restored_from;  // since the last training; empty if nothing was
+  } standing;
 };
 
 }  // namespace caffe

@@ -30,6 +30,18 @@ void MergeState(Phase phase, const NetState& from_solver, NetParameter* net) {
   *net->mutable_state() = state;
 }
 
+// Whether a layer of data is for phase TEST alone.
+bool HasTestData(const NetParameter& net) {
+  return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
+    const auto is_of = [](const auto& rules, Phase phase) {
+      return std::ranges::any_of(
+          rules, [&](const auto& rule) { return rule.has_phase() && rule.phase() == phase; });
+    };
+    return layer.bottom_size() == 0 &&
+           (is_of(layer.include(), TEST) || is_of(layer.exclude(), TRAIN));
+  });
+}
+
 // What snapshots tell of the net beside its weights. That the names of classes cannot be read is no
 // reason not to train.
 void PutModelInfo(const std::string& file, NetParameter* net) {
@@ -96,6 +108,7 @@ NetOptions TrainNetOptions(const SolverParameter& param, NetOptions options, int
 NetOptions TestNetOptions(NetOptions train, const TestNetDefinition& definition) {
   train.with_backward = false;
   train.memory_limit = 0;
+  train.whole_epochs = definition.is_whole_epoch;
   if (!definition.is_generic || !definition.file.empty()) train.file = definition.file;
   return train;
 }
@@ -104,13 +117,26 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, 
   const LenientReading reading(lenient);
   const bool has_generic = param.has_net() || param.has_net_param();
   const int own = param.test_net_param_size() + param.test_net_size();
-  const int wanted = param.test_iter_size();
+  const bool is_whole_epoch = param.test_iter_size() == 0;
+  const bool is_asked =
+      param.test_interval() > 0 || (!param.has_test_interval() && param.has_max_epoch());
+  const NetParameter shared = !has_generic            ? NetParameter()
+                              : param.has_net_param() ? param.net_param()
+                                                      : ReadNetOfSolver("net", param.net());
+  int wanted = param.test_iter_size();
+  bool is_implied = false;
+  if (is_whole_epoch) {
+    wanted = has_generic ? std::max(own, param.test_state_size()) : own;
+    is_implied = wanted == 0 && is_asked && HasTestData(shared);
+    if (is_implied) wanted = 1;
+  }
   Require(has_generic ? wanted >= own : wanted == own, "solver: ", wanted,
-          " test_iter entries for ", own, " test nets; give one test_iter per test net");
+          " test_iter entries for ", own,
+          " test nets; give one test_iter per test net, or none "
+          "to score each record once");
   const int generic = has_generic ? wanted - own : 0;
-  Require(own + generic == 0 || param.test_interval() > 0,
-          "solver: there are test nets, but test_interval is ", param.test_interval(),
-          "; set it to the iterations between tests");
+  Require(own + generic == 0 || is_asked, "solver: there are test nets, but test_interval is ",
+          param.test_interval(), "; set it to the iterations between tests");
   Require(param.test_state_size() == 0 || param.test_state_size() == own + generic,
           "solver: ", param.test_state_size(), " test_state entries for ", own + generic,
           " test nets; give none or one each");
@@ -119,8 +145,11 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, 
   for (const std::string& file : param.test_net())
     nets.push_back({ReadNetOfSolver("test_net", file), file});
   for (int i = 0; i < generic; ++i) {
-    nets.push_back({param.has_net_param() ? param.net_param() : ReadNetOfSolver("net", param.net()),
-                    param.net(), /*is_generic=*/true});
+    nets.push_back({shared, param.net(), /*is_generic=*/true});
+  }
+  for (TestNetDefinition& net : nets) {
+    net.is_whole_epoch = is_whole_epoch;
+    net.is_implied = is_implied;
   }
   for (size_t i = 0; i < nets.size(); ++i) {
     const NetState state =

@@ -54,17 +54,26 @@ WordHash HashOf(const SolverProgress& progress) {
     hash.Add(layer);
     hash.AddWord(records);
   }
+  if (progress.averaged_updates > 0) hash.AddWord(static_cast<uint64_t>(progress.averaged_updates));
+  // Files of earlier versions have none, and keep their checksum.
+  const BestTest& best = progress.best_test;
+  if (best == BestTest()) return hash;
+  AddNumbers(std::vector{best.metric.value_or(0)}, &hash);
+  for (const int number : {best.metric ? 1 : 0, best.iteration, best.tests_since})
+    hash.AddWord(static_cast<uint64_t>(number));
   return hash;
 }
 
 uint64_t ChecksumOf(const SolverProgress& progress, const History& history) {
   WordHash hash = HashOf(progress);
-  for (const std::shared_ptr<Blob>& blob : history) {
-    const auto count = static_cast<size_t>(blob->count());
-    if (blob->data_tensor().desc().dtype == DType::kDouble) {
-      AddNumbers(std::span(blob->cpu_data<double>(), count), &hash);
-    } else {
-      AddNumbers(std::span(blob->cpu_data<float>(), count), &hash);
+  for (const History* blobs : {&history, &progress.raw_parameters}) {
+    for (const std::shared_ptr<Blob>& blob : *blobs) {
+      const auto count = static_cast<size_t>(blob->count());
+      if (blob->data_tensor().desc().dtype == DType::kDouble) {
+        AddNumbers(std::span(blob->cpu_data<double>(), count), &hash);
+      } else {
+        AddNumbers(std::span(blob->cpu_data<float>(), count), &hash);
+      }
     }
   }
   return hash.value();
@@ -85,6 +94,30 @@ void ThrowIfWeights(const std::string& file) {
       "to --snapshot");
 }
 
+// By number, in a group of that name.
+void WriteBlobs(const std::string& group, const History& blobs, Hdf5Writer* writer) {
+  writer->CreateGroup(group);
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const Blob& blob = *blobs[i];
+    const std::string dataset = group + "/" + std::to_string(i);
+    const size_t count = static_cast<size_t>(blob.count());
+    if (blob.data_tensor().desc().dtype == DType::kDouble) {
+      writer->WriteDoubles(dataset, blob.shape(), {blob.cpu_data<double>(), count});
+    } else {
+      writer->WriteFloats(dataset, blob.shape(), {blob.cpu_data<float>(), count});
+    }
+  }
+}
+
+std::vector<BlobProto> ReadBlobs(const Hdf5Reader& reader, const std::string& group) {
+  std::vector<BlobProto> blobs;
+  for (const std::string& index : reader.LinksOf(group)) {
+    const std::string dataset = group + "/" + index;
+    WriteBlobDoubles(reader.ShapeOf(dataset), reader.ReadDoubles(dataset), &blobs.emplace_back());
+  }
+  return blobs;
+}
+
 }  // namespace
 
 void WriteHdf5State(const SolverProgress& progress, const History& history, Hdf5Writer* file) {
@@ -92,17 +125,7 @@ void WriteHdf5State(const SolverProgress& progress, const History& history, Hdf5
   writer.WriteInteger("iter", progress.iter);
   writer.WriteString("learned_net", progress.learned_net);
   writer.WriteInteger("current_step", progress.current_step);
-  writer.CreateGroup("history");
-  for (size_t i = 0; i < history.size(); ++i) {
-    const Blob& blob = *history[i];
-    const std::string dataset = "history/" + std::to_string(i);
-    const size_t count = static_cast<size_t>(blob.count());
-    if (blob.data_tensor().desc().dtype == DType::kDouble) {
-      writer.WriteDoubles(dataset, blob.shape(), {blob.cpu_data<double>(), count});
-    } else {
-      writer.WriteFloats(dataset, blob.shape(), {blob.cpu_data<float>(), count});
-    }
-  }
+  WriteBlobs("history", history, &writer);
   // What BVLC's files do not have goes into a group of its own, which its reader passes over.
   writer.WriteDoubles("cortado/minimum_loss", Shape{1},
                       std::vector<double>{progress.plateau.minimum_loss});
@@ -124,6 +147,17 @@ void WriteHdf5State(const SolverProgress& progress, const History& history, Hdf5
   if (!progress.larc_cosines.empty()) {
     const auto count = static_cast<int64_t>(progress.larc_cosines.size());
     writer.WriteFloats("cortado/larc_cosine", Shape{count}, progress.larc_cosines);
+  }
+  if (const BestTest& best = progress.best_test; !(best == BestTest())) {
+    if (best.metric) {
+      writer.WriteDoubles("cortado/best_metric", Shape{1}, std::vector<double>{*best.metric});
+      writer.WriteInteger("cortado/best_iteration", best.iteration);
+    }
+    writer.WriteInteger("cortado/tests_since_best", best.tests_since);
+  }
+  if (progress.averaged_updates > 0) {
+    writer.WriteInteger("cortado/averaged_updates", progress.averaged_updates);
+    WriteBlobs("cortado/raw_parameter", progress.raw_parameters, &writer);
   }
   int index = 0;
   for (const auto& [layer, records] : progress.delivered_records) {
@@ -168,8 +202,20 @@ SolverState MakeSolverState(const SolverProgress& progress, const History& histo
     scale->set_skipped_in_a_row(static_cast<int>(progress.gradient_scale.skipped_in_a_row));
   }
   state.mutable_larc_cosine()->Assign(progress.larc_cosines.begin(), progress.larc_cosines.end());
+  if (const BestTest& best = progress.best_test; !(best == BestTest())) {
+    if (best.metric) {
+      state.set_best_metric(*best.metric);
+      state.set_best_iteration(best.iteration);
+    }
+    state.set_tests_since_best(best.tests_since);
+  }
   for (const std::shared_ptr<Blob>& blob : history)
     WriteBlob(*blob, /*write_diff=*/false, state.add_history());
+  if (progress.averaged_updates > 0) {
+    state.set_averaged_updates(progress.averaged_updates);
+    for (const std::shared_ptr<Blob>& blob : progress.raw_parameters)
+      WriteBlob(*blob, /*write_diff=*/false, state.add_raw_parameter());
+  }
   state.set_checksum(ChecksumOf(progress, history));
   return state;
 }
@@ -220,7 +266,14 @@ void SnapshotReader::Take(const SolverState& state) {
                                 .skipped_in_a_row = static_cast<double>(scale.skipped_in_a_row())};
   }
   progress_.larc_cosines.assign(state.larc_cosine().begin(), state.larc_cosine().end());
+  if (state.has_best_metric()) {
+    progress_.best_test.metric = state.best_metric();
+    progress_.best_test.iteration = state.best_iteration();
+  }
+  progress_.best_test.tests_since = state.tests_since_best();
   history_.assign(state.history().begin(), state.history().end());
+  progress_.averaged_updates = state.averaged_updates();
+  raw_parameters_.assign(state.raw_parameter().begin(), state.raw_parameter().end());
 }
 
 void SnapshotReader::ReadHdf5() {
@@ -246,11 +299,7 @@ void SnapshotReader::ReadHdf5() {
   progress_.iter = read_int("iter");
   progress_.current_step = read_int("current_step");
   if (reader.Contains("learned_net")) progress_.learned_net = reader.ReadString("learned_net");
-  for (const std::string& index : reader.LinksOf("history")) {
-    const std::string dataset = "history/" + index;
-    WriteBlobDoubles(reader.ShapeOf(dataset), reader.ReadDoubles(dataset),
-                     &history_.emplace_back());
-  }
+  history_ = ReadBlobs(reader, "history");
   if (!reader.Contains("cortado")) return;
   progress_.plateau.minimum_loss = read_numbers("cortado/minimum_loss", 1)[0];
   progress_.plateau.iter_last_event = read_int("cortado/iter_last_event");
@@ -278,6 +327,16 @@ void SnapshotReader::ReadHdf5() {
     const std::vector<double> cosines = reader.ReadDoubles("cortado/larc_cosine");
     progress_.larc_cosines.assign(cosines.begin(), cosines.end());
   }
+  if (reader.Contains("cortado/averaged_updates")) {
+    progress_.averaged_updates = read_int("cortado/averaged_updates");
+    raw_parameters_ = ReadBlobs(reader, "cortado/raw_parameter");
+  }
+  if (reader.Contains("cortado/best_metric")) {
+    progress_.best_test.metric = read_numbers("cortado/best_metric", 1)[0];
+    progress_.best_test.iteration = read_int("cortado/best_iteration");
+  }
+  if (reader.Contains("cortado/tests_since_best"))
+    progress_.best_test.tests_since = read_int("cortado/tests_since_best");
   if (reader.Contains("cortado/data_cursor")) {
     for (const std::string& index : reader.LinksOf("cortado/data_cursor")) {
       const std::string group = "cortado/data_cursor/" + index;
@@ -301,6 +360,7 @@ void SnapshotReader::Verify(uint64_t checksum) const {
   WordHash hash = HashOf(progress_);
   WithContext(file_, [&] {
     for (const BlobProto& blob : history_) AddNumbers(ReadBlobDoubles(blob), &hash);
+    for (const BlobProto& blob : raw_parameters_) AddNumbers(ReadBlobDoubles(blob), &hash);
   });
   if (hash.value() != checksum)
     throw IoError(file_ + ": is damaged: its checksum is not that of what it holds");
@@ -349,6 +409,25 @@ void SnapshotReader::ReadHistory(const History& history) const {
   for (size_t i = 0; i < history.size(); ++i) {
     WithContext(StrCat(file_, ": history blob ", i),
                 [&] { ReadBlob(history_[i], history[i].get()); });
+  }
+}
+
+void SnapshotReader::CheckRawParameters(const std::vector<Net::LearnableParam>& params) const {
+  const bool is_there = progress_.averaged_updates > 0;
+  Require(raw_parameters_.size() == (is_there ? params.size() : 0), file_, ": has ",
+          raw_parameters_.size(), " parameters beside their average, the net ", params.size(),
+          "; it was written by another net");
+  for (size_t i = 0; i < raw_parameters_.size(); ++i) {
+    Require(ShapeOf(raw_parameters_[i]).count() == params[i].blob->count(), file_, ": parameter ",
+            params[i].name, " has shape ", ShapeOf(raw_parameters_[i]), ", in the net ",
+            params[i].blob->shape(), "; it was written by another net");
+  }
+}
+
+void SnapshotReader::ReadRawParameters(const std::vector<Net::LearnableParam>& params) const {
+  for (size_t i = 0; i < raw_parameters_.size(); ++i) {
+    WithContext(StrCat(file_, ": parameter ", params[i].name),
+                [&] { ReadBlob(raw_parameters_[i], params[i].blob.get()); });
   }
 }
 

@@ -3,17 +3,30 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "caffe/blob.hpp"
 #include "caffe/io/content_mark.hpp"
 #include "caffe/io/hdf5_files.hpp"
+#include "caffe/net.hpp"
 #include "caffe/ops/step_rules.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/solvers/schedule.hpp"
 
 namespace caffe {
+
+// The best test of a run by its metric; see ModelChoice.
+struct BestTest {
+  std::optional<double> metric;  // none where no test had a number
+  int iteration = -1;            // of that test
+  int tests_since = 0;           // that were not better by early_stopping_delta
+
+  bool operator==(const BestTest&) const = default;
+};
+
+using History = std::vector<std::shared_ptr<Blob>>;
 
 // Everything a run continues from, beside the weights.
 struct SolverProgress {
@@ -32,9 +45,12 @@ struct SolverProgress {
   std::map<std::string, uint64_t> delivered_records;  // per data layer
   ops::StepState gradient_scale;    // of gradient scaling: scale to skipped_in_a_row
   std::vector<float> larc_cosines;  // empty without larc_turbo
+  BestTest best_test;
+  // Where the weights file holds an average: the parameters themselves, in the net's order, and how
+  // many updates the average has followed. Of a state that is read, SnapshotReader has them.
+  History raw_parameters = {};
+  int averaged_updates = 0;
 };
-
-using History = std::vector<std::shared_ptr<Blob>>;
 
 // What a binary state file holds, with a checksum of all of it.
 SolverState MakeSolverState(const SolverProgress& progress, const History& history);
@@ -52,6 +68,9 @@ class SnapshotReader {
   // Throw InvalidArgument when counts or shapes differ.
   void CheckHistory(const History& history) const;
   void ReadHistory(const History& history) const;
+  // The same for the parameters of a run that averages them; nothing where the state has none.
+  void CheckRawParameters(const std::vector<Net::LearnableParam>& params) const;
+  void ReadRawParameters(const std::vector<Net::LearnableParam>& params) const;
 
  private:
   void ReadHdf5();
@@ -61,7 +80,7 @@ class SnapshotReader {
 
   std::string file_;
   SolverProgress progress_;
-  std::vector<BlobProto> history_;
+  std::vector<BlobProto> history_, raw_parameters_;
 };
 
 }  // namespace caffe

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "caffe/core/activity.hpp"
 #include "caffe/detection_score.hpp"
@@ -12,7 +13,6 @@
 #include "caffe/solvers/log_net.hpp"
 #include "caffe/solvers/non_finite.hpp"
 #include "caffe/solvers/solver_lines.hpp"
-#include "caffe/solvers/solver_nets.hpp"
 #include "caffe/trace.hpp"
 
 namespace caffe {
@@ -84,60 +84,118 @@ Blob& FillRows(const std::vector<float>& values, const Blob& like, Blob* rows) {
 
 }  // namespace
 
-TestPhase::TestPhase(const SolverContext& context, const NetOptions& train) : context_(context) {
-  const bool lenient = context.options.lenient;
-  for (const TestNetDefinition& definition : TestNetDefinitions(context.param, lenient)) {
-    NetOptions options = TestNetOptions(train, definition);
-    options.keep_all = context.options.keep_all;
-    nets_.push_back(std::make_shared<Net>(definition.param, options));
-    if (context.parallel.is_root()) {
-      const int index = static_cast<int>(nets_.size()) - 1;
-      LogNet(*nets_.back(), SourceOfTestNet(context.param, index), 0);
+TestPhase::TestPhase(const SolverContext& context, const NetOptions& train)
+    : context_(context), seed_(train.seed.value_or(0)) {
+  for (const TestNetDefinition& definition :
+       TestNetDefinitions(context.param, context.options.lenient)) {
+    AddNet(train, definition);
+  }
+  choice_.emplace(context.param, nets_);
+}
+
+void TestPhase::AddNet(const NetOptions& train, const TestNetDefinition& definition) {
+  NetOptions options = TestNetOptions(train, definition);
+  options.keep_all = context_.options.keep_all;
+  TestNet test{.net = std::make_shared<Net>(definition.param, options), .epoch = {}};
+  if (definition.is_whole_epoch) {
+    try {
+      test.epoch = BatchesOfEpoch(*test.net);
+    } catch (const InvalidArgument& unknown) {
+      const std::string what = StrCat("solver: test_iter is not given, and ", unknown.what());
+      if (!definition.is_implied) throw InvalidArgument(what + "; give test_iter");
+      // So it was before test_iter could be left out.
+      SOLVER_LINE_IF(WARNING, context_.parallel.is_root())
+          << what << "; nothing is tested: give test_iter for tests";
+      return;
     }
-    nets_.back()->ShareTrainedLayersWith(context.net);
   }
-  tested_.assign(nets_.size(), 0);
+  const int index = static_cast<int>(tests_.size());
+  if (context_.parallel.is_root()) LogNet(*test.net, SourceOfTestNet(context_.param, index), 0);
+  SOLVER_LINE_IF(INFO, context_.parallel.is_root() && test.epoch.has_value())
+      << "Test net #" << index << ": each of " << test.epoch->records
+      << " records is scored once, in " << test.epoch->count() << " batches of "
+      << test.epoch->batch_size << " (test_iter is not given)";
+  test.net->ShareTrainedLayersWith(context_.net);
+  nets_.push_back(test.net);
+  tests_.push_back(std::move(test));
 }
 
-bool TestPhase::Run(const Moment& moment, const std::function<bool()>& stops) {
-  for (size_t i = 0; i < nets_.size(); ++i) {
-    if (!RunOne(i, moment, stops)) return false;
+std::optional<std::vector<TestReport>> TestPhase::Run(const Moment& moment,
+                                                      const std::function<bool()>& stops) {
+  std::vector<TestReport> reports;
+  for (size_t i = 0; i < tests_.size(); ++i) {
+    std::optional<TestReport> report = RunOne(i, moment, stops);
+    if (!report) return std::nullopt;
+    reports.push_back(std::move(*report));
   }
-  return true;
+  return reports;
 }
 
-bool TestPhase::RunOne(size_t index, const Moment& moment, const std::function<bool()>& stops) {
+// A test that was interrupted, or a caller who has run the net, has left it within an epoch.
+void TestPhase::BeginEpoch(TestNet* test) const {
+  TrainingNet net(*test->net);
+  if (test->tested % test->epoch->count() == 0 && net.delivered_records() == test->delivered)
+    return;
+  net.ResumeFrom(seed_, {});
+  test->tested = 0;
+}
+
+std::vector<double> TestPhase::RunBatch(const TestNet& test, uint64_t batch, float* loss) const {
+  TrainingNet net(*test.net);
+  const uint64_t records = test.RecordsOf(batch);
+  if (!test.epoch || records == test.epoch->batch_size) {
+    *loss = net.Forward(batch);
+  } else {
+    WithContext(
+        StrCat("solver: the last batch of the test has ", records, " of ", test.epoch->batch_size,
+               " records, because each is scored once where test_iter is not given; choose "
+               "a batch_size that divides ",
+               test.epoch->records, ", or give test_iter"),
+        [&] { *loss = net.Forward(batch); });
+  }
+  return TestRecord(*loss, *test.net);
+}
+
+std::optional<TestReport> TestPhase::RunOne(size_t index, const Moment& moment,
+                                            const std::function<bool()>& stops) {
   const TraceSpan span("test");
   const TrainingProgress::Pause pause(context_.reporter);
   const DataParallel& parallel = context_.parallel;
   SOLVER_LINE_IF(INFO, parallel.is_root())
       << "Iteration " << moment.iteration << ", Testing net (#" << index << ")";
-  Net& net = *nets_[index];
+  TestNet& test = tests_[index];
+  if (test.epoch) BeginEpoch(&test);
   // Ranks take turns at the batches that one rank alone would see, so that results do not depend on
   // their number.
-  std::vector<std::vector<double>> batches(context_.param.test_iter(static_cast<int>(index)));
+  std::vector<std::vector<double>> batches(
+      test.epoch ? test.epoch->count()
+                 : static_cast<uint64_t>(context_.param.test_iter(static_cast<int>(index))));
+  std::vector<double> weights;
   const auto ranks = static_cast<uint64_t>(parallel.ranks());
   bool is_finite = true;
   for (std::vector<double>& record : batches) {
-    const uint64_t batch = tested_[index]++;
+    const uint64_t batch = test.tested++;
+    weights.push_back(static_cast<double>(test.RecordsOf(batch)));
     if ((&record == batches.data() || batch % ranks == 0) && stops()) {
       SOLVER_LINE_IF(INFO, parallel.is_root()) << "Test interrupted.";
-      return false;
+      return std::nullopt;
     }
     if (batch % ranks != static_cast<uint64_t>(parallel.rank())) continue;
     const std::string number = std::to_string(index);
     const Activity testing("test", "computes a batch of test net", number);
-    const float loss = TrainingNet(net).Forward(batch);
-    record = TestRecord(loss, net);
+    float loss = 0;
+    record = RunBatch(test, batch, &loss);
     if (!is_finite) continue;  // one line for each test is enough
-    const std::string what = DescribeOutput(loss, net);
+    const std::string what = DescribeOutput(loss, *test.net);
     is_finite = what.empty();
     if (!is_finite)
       TakeNonFinite(index, moment, StrCat("in batch ", &record - batches.data(), " ", what));
   }
+  if (test.epoch) test.delivered = TrainingNet(*test.net).delivered_records();
   context_.parallel.Share(&batches);
-  if (parallel.is_root()) Report(index, moment.iteration, batches);
-  return true;
+  TestReport report = Report(index, moment.iteration, batches, weights);
+  if (parallel.is_root()) context_.reporter.Report(report);
+  return report;
 }
 
 void TestPhase::TakeNonFinite(size_t index, const Moment& moment, const std::string& what) {
@@ -154,8 +212,9 @@ void TestPhase::TakeNonFinite(size_t index, const Moment& moment, const std::str
                        << "; training goes on";
 }
 
-void TestPhase::Report(size_t index, int iteration,
-                       const std::vector<std::vector<double>>& batches) {
+TestReport TestPhase::Report(size_t index, int iteration,
+                             const std::vector<std::vector<double>>& batches,
+                             const std::vector<double>& weights) const {
   const Net& net = *nets_[index];
   const bool is_detection = context_.param.eval_type() == "detection";
   const size_t outputs = net.output_blobs().size();
@@ -163,9 +222,14 @@ void TestPhase::Report(size_t index, int iteration,
   std::vector<DetectionScore> scores(is_detection ? outputs : 0,
                                      DetectionScore(context_.param.ap_version()));
   if (!is_detection) report.outputs.resize(outputs);
+  std::vector<std::vector<double>> sums(outputs);
   Blob rows;
-  for (const std::vector<double>& record : batches) {
-    report.loss += record[0];
+  double all = 0;  // weight of all batches
+  for (size_t batch = 0; batch < batches.size(); ++batch) {
+    const std::vector<double>& record = batches[batch];
+    const double weight = weights[batch];
+    all += weight;
+    report.loss += weight * record[0];
     auto next = record.begin() + 1;
     for (size_t i = 0; i < outputs; ++i) {
       const std::vector<float> values = TakeValues(&next);
@@ -173,12 +237,15 @@ void TestPhase::Report(size_t index, int iteration,
         scores[i].Add(FillRows(values, *net.output_blobs()[i], &rows));
         continue;
       }
-      std::vector<float>& sums = report.outputs[i].values;
-      sums.resize(values.size());
-      for (size_t k = 0; k < values.size(); ++k) sums[k] += values[k];
+      sums[i].resize(values.size());
+      for (size_t k = 0; k < values.size(); ++k) {
+        double& sum = sums[i][k];
+        // Batches that count alike are added up in float, as Caffe does.
+        sum = tests_[index].epoch ? sum + weight * values[k] : static_cast<float>(sum) + values[k];
+      }
     }
   }
-  report.loss /= static_cast<double>(batches.size());
+  report.loss /= all;
   for (size_t i = 0; i < outputs; ++i) {
     const std::string& name = net.output_names()[i];
     if (is_detection) {
@@ -188,14 +255,22 @@ void TestPhase::Report(size_t index, int iteration,
     }
     report.outputs[i].name = name;
     report.outputs[i].loss_weight = net.loss_weight(name);
-    for (float& sum : report.outputs[i].values) sum /= static_cast<float>(batches.size());
+    for (const double sum : sums[i]) {
+      report.outputs[i].values.push_back(tests_[index].epoch
+                                             ? static_cast<float>(sum / all)
+                                             : static_cast<float>(sum) / static_cast<float>(all));
+    }
   }
-  context_.reporter.Report(report);
+  return report;
 }
 
 void TestPhase::ResumeFrom(uint64_t seed) {
-  for (const std::shared_ptr<Net>& net : nets_) TrainingNet(*net).ResumeFrom(seed, {});
-  tested_.assign(nets_.size(), 0);
+  seed_ = seed;
+  for (TestNet& test : tests_) {
+    TrainingNet(*test.net).ResumeFrom(seed, {});
+    test.tested = 0;
+    test.delivered.clear();
+  }
 }
 
 }  // namespace caffe

@@ -37,6 +37,14 @@ void TrainingLog::OnIteration(const IterationReport& report) {
   if (report.gradient_scale) scale << ", gs = " << *report.gradient_scale;
   SOLVER_LINE(INFO) << "Iteration " << report.iteration << ", lr = " << report.learning_rate
                     << scale.str();
+  std::ostringstream step;
+  if (report.step.gradient_norm) step << ", gradient norm = " << *report.step.gradient_norm;
+  if (report.step.skipped_steps) step << ", skipped steps = " << *report.step.skipped_steps;
+  if (const std::optional<LarcReport>& larc = report.step.larc) {
+    step << ", LARC ratios = " << larc->smallest << " to " << larc->largest << ", median "
+         << larc->median;
+  }
+  SOLVER_LINE_IF(INFO, !step.str().empty()) << "Iteration " << report.iteration << step.str();
 }
 
 void TrainingLog::OnTest(const TestReport& report) {

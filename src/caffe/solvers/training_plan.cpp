@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "caffe/epoch_batches.hpp"
+#include "caffe/error.hpp"
 #include "caffe/io/layer_position.hpp"
 #include "caffe/net/data_memory.hpp"
 #include "caffe/net/plan.hpp"
 #include "caffe/net/plan_times.hpp"
 #include "caffe/net/roofline.hpp"
 #include "caffe/solvers/find_kernel.hpp"
+#include "caffe/solvers/run_length.hpp"
 #include "caffe/solvers/solver_nets.hpp"
 #include "caffe/solvers/update_rule.hpp"
 
@@ -15,10 +18,20 @@ namespace caffe {
 namespace {
 
 // Batches that test net `index` reads in the whole training.
-uint64_t TestBatches(const SolverParameter& param, int index) {
+uint64_t TestBatches(const SolverParameter& param, int index, const Net& net) {
+  if (index >= param.test_iter_size()) return BatchesOfEpoch(net).count();  // all there are
   const int interval = std::max(1, param.test_interval());
   const int tests = param.max_iter() / interval + (param.test_initialization() ? 1 : 0);
   return static_cast<uint64_t>(tests) * static_cast<uint64_t>(param.test_iter(index));
+}
+
+bool KnowsEpoch(const Net& net) {
+  try {
+    BatchesOfEpoch(net);
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
 }
 
 // A snapshot's file is written from a copy: of the weights first, then of the solver's state.
@@ -58,14 +71,18 @@ TimedStep UpdateStep(const SolverParameter& param, const Net& net) {
 
 TrainingPlan::TrainingPlan(const SolverParameter& param, NetOptions options,
                            const PrepareNet& prepare)
-    : param_(param), solver_states_(SolverStatesPerParameter(param)) {
+    : solver_states_(SolverStatesPerParameter(param)), param_(param) {
+  CheckLength(param);
   options.allocate = false;
   options = TrainNetOptions(param, std::move(options), solver_states_);
   train_net_ = MakeTrainNet(param, options, prepare);
+  param_ = RunLength(param, *train_net_, std::max(1, options.ranks)).Resolved();
   for (TestNetDefinition& definition : TestNetDefinitions(param, options.lenient)) {
     const NetOptions test = TestNetOptions(options, definition);
     if (prepare) WithLayerPosition(test.file, TEST, [&] { prepare(&definition.param); });
-    test_nets_.push_back(std::make_unique<Net>(definition.param, test));
+    auto net = std::make_unique<Net>(definition.param, test);
+    if (definition.is_implied && !KnowsEpoch(*net)) continue;  // such a run tests nothing
+    test_nets_.push_back(std::move(net));
   }
 }
 
@@ -81,7 +98,7 @@ PlanMemory TrainingPlan::Memory() const {
   data.Add(*train_net_, static_cast<uint64_t>(param_.max_iter()) *
                             static_cast<uint64_t>(std::max(1, param_.iter_size())));
   for (size_t i = 0; i < test_nets_.size(); ++i)
-    data.Add(*test_nets_[i], TestBatches(param_, static_cast<int>(i)));
+    data.Add(*test_nets_[i], TestBatches(param_, static_cast<int>(i), *test_nets_[i]));
   data.PutInto(&memory);
   return memory;
 }

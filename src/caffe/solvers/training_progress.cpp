@@ -94,11 +94,12 @@ void TrainingProgress::TakeLoss(int iteration, float loss, float smoothed_loss) 
 }
 
 void TrainingProgress::TakeRate(int iteration, double rate, std::optional<double> gradient_scale,
-                                bool displayed) {
+                                bool displayed, const StepReport& measured) {
   Pending& pending = Find(iteration);
   pending.report.learning_rate = rate;
   pending.report.gradient_scale = gradient_scale;
   pending.report.is_displayed = displayed;
+  pending.report.step = measured;
   pending.has_rate = true;
   ReportComplete();
 }

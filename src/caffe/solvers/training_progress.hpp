@@ -31,7 +31,8 @@ class TrainingProgress {
   void End(const TrainingEnd& end);
   void Display(int iteration, float smoothed_loss);
   void TakeLoss(int iteration, float loss, float smoothed_loss);
-  void TakeRate(int iteration, double rate, std::optional<double> gradient_scale, bool displayed);
+  void TakeRate(int iteration, double rate, std::optional<double> gradient_scale, bool displayed,
+                const StepReport& measured = {});
   void Report(const TestReport& test);
   void Report(const SnapshotReport& snapshot);
 

@@ -41,7 +41,9 @@ std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param) {
 }
 
 int SolverStatesPerParameter(const SolverParameter& param) {
-  return MakeUpdateRule(param)->num_states();
+  // An average, and room for the parameters that it stands in for.
+  const int averages = param.ema_decay() > 0 ? 2 : 0;
+  return MakeUpdateRule(param)->num_states() + averages;
 }
 
 std::unique_ptr<Solver> MakeSolver(const std::string& file, SolverOptions options) {

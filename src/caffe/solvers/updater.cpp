@@ -16,9 +16,10 @@ uint64_t NextVersion() {
 }  // namespace
 
 Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net,
-                 const std::vector<std::vector<SyncedTensor*>>& buckets, const SumOverRanks& others)
+                 const std::vector<std::vector<SyncedTensor*>>& buckets, const SumOverRanks& others,
+                 const UpdaterOptions& options)
     : rule_(rule), net_(net), decide_(decide), device_(net_.device()) {
-  const std::vector<LearningParameter> parameters = LearningParameters(net);
+  const std::vector<LearningParameter> parameters = LearningParameters(net, options.factors);
   const TensorDesc desc{Shape{ops::kStepNumbers}, DType::kDouble};
   step_memory_ = device_->Allocate(desc.bytes());
   step_ = {desc, step_memory_.get()};
@@ -29,10 +30,15 @@ Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net
   WriteState({});
   if (decide_.scaling.is_on() && !parameters.empty())
     statistics_ = std::make_unique<StatisticsKeeper>(net_);
+  if (options.ema_decay <= 0) return;
+  std::vector<Net::LearnableParam> learning;
+  for (const LearningParameter& one : parameters) learning.push_back(one.param);
+  average_ = std::make_unique<WeightAverage>(net_, learning, options.ema_decay, decide_.decides());
 }
 
 // With history for each, also for those that do not learn.
-std::vector<LearningParameter> Updater::LearningParameters(const Net& net) {
+std::vector<LearningParameter> Updater::LearningParameters(
+    const Net& net, const std::vector<ParamFactors>& factors) {
   std::vector<LearningParameter> learning;
   std::vector<std::vector<std::shared_ptr<Blob>>> states;
   learnable_ = net.learnable_params().size();
@@ -42,6 +48,10 @@ std::vector<LearningParameter> Updater::LearningParameters(const Net& net) {
     auto& own = states.emplace_back();
     for (int k = 0; k < rule_.num_states(); ++k)
       own.push_back(std::make_shared<Blob>(device_, desc.shape, desc.dtype));
+    if (!factors.empty()) {
+      param.lr_mult *= static_cast<float>(factors[i].lr_mult);
+      param.decay_mult *= static_cast<float>(factors[i].decay_mult);
+    }
     if (param.lr_mult == 0) continue;           // frozen
     if (decide_.larc.is_on) param.lr_mult = 1;  // LARC's own factor takes its place
     learning.push_back({param, i, own, OwnPart(*param.blob)});
@@ -128,6 +138,9 @@ void Updater::BeginIteration() {
 
 void Updater::Schedule(const StepScalars& scalars) {
   rule_.FillNumbers(scalars, numbers_);
+  if (average_ == nullptr) return;
+  if (!average_->has_begun()) average_->Begin(0, ReadState().skipped_steps);
+  numbers_[ops::kAverageCount] = average_->NextCount();
 }
 
 void Updater::Step(const StepScalars& scalars) {
@@ -141,6 +154,7 @@ uint64_t Updater::Prepare() {
   device_->MakeCurrent();
   bool has_changed = false;
   for (const auto& update : updates_) has_changed |= update->Bind();
+  if (average_ != nullptr) has_changed |= average_->Bind();
   if (has_changed) version_ = NextVersion();
   if (statistics_ != nullptr) statistics_->Bind();
   device_->compute_stream().CopyFromHost(step_.data, numbers_.data(), sizeof(numbers_));
@@ -150,6 +164,12 @@ uint64_t Updater::Prepare() {
 void Updater::Launch(Stream& stream) {
   for (const auto& update : updates_) update->Launch(stream);
   if (statistics_ != nullptr) statistics_->RestoreIfSkipped(updates_.front()->decision(), stream);
+  LaunchAverage(stream);
+}
+
+void Updater::LaunchAverage(Stream& stream) {
+  if (average_ == nullptr) return;
+  average_->Launch(step_, updates_.front()->state(), updates_.front()->decision(), stream);
 }
 
 void Updater::Finish() {
@@ -163,6 +183,7 @@ void Updater::LaunchBucket(size_t bucket) {
 
 void Updater::FinishBuckets() {
   updates_.back()->Launch(device_->compute_stream());
+  LaunchAverage(device_->compute_stream());
   Finish();
 }
 

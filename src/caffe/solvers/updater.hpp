@@ -12,12 +12,22 @@
 #include "caffe/net/training_net.hpp"
 #include "caffe/ops/update.hpp"
 #include "caffe/plan/appended_work.hpp"
+#include "caffe/solvers/param_groups.hpp"
 #include "caffe/solvers/parameter_update.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/update_rule.hpp"
+#include "caffe/solvers/weight_average.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
+
+// What an updater does beyond its rule.
+struct UpdaterOptions {
+  // One for each learnable parameter of the net; empty: none is changed.
+  std::vector<ParamFactors> factors = {};
+  // Above 0 it keeps an average of the parameters that learn; not where some are split over ranks.
+  double ema_decay = 0;
+};
 
 // Owns the rule's state, and that of what steps decide by norms, in the device's memory. Not
 // copyable: its operands point into it. Kernels and memory are found once; a step allocates nothing
@@ -33,12 +43,17 @@ class Updater final : public AppendedWork {
   // steps, and `others` is needed.
   Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net,
           const std::vector<std::vector<SyncedTensor*>>& buckets = {},
-          const SumOverRanks& others = {});
+          const SumOverRanks& others = {}, const UpdaterOptions& options = {});
   Updater(const Updater&) = delete;
   Updater& operator=(const Updater&) = delete;
 
   // History blobs in Caffe's order: state 0 of every parameter, then state 1, ...
   const std::vector<std::shared_ptr<Blob>>& history() const { return history_; }
+
+  // Null: none is kept.
+  WeightAverage* average() const { return average_.get(); }
+  // Each updates some of the parameters that learn.
+  const std::vector<std::unique_ptr<ParameterUpdate>>& parts() const { return updates_; }
 
   // Gradient scaling, and what the last step came to.
   ops::StepState ReadState() const;
@@ -70,7 +85,9 @@ class Updater final : public AppendedWork {
   void FinishBuckets();
 
  private:
-  std::vector<LearningParameter> LearningParameters(const Net& net);
+  void LaunchAverage(Stream& stream);
+  std::vector<LearningParameter> LearningParameters(const Net& net,
+                                                    const std::vector<ParamFactors>& factors);
   std::optional<PartOfParameter> OwnPart(const Blob& blob) const;
   std::vector<std::unique_ptr<ParameterUpdate>> SplitByBucket(
       const std::vector<std::vector<SyncedTensor*>>& buckets,
@@ -89,6 +106,7 @@ class Updater final : public AppendedWork {
   std::vector<std::unique_ptr<ParameterUpdate>> updates_;
   uint64_t version_ = 0;                          // of kernels and operands, for recordings
   std::unique_ptr<StatisticsKeeper> statistics_;  // where steps may be skipped
+  std::unique_ptr<WeightAverage> average_;
 };
 
 }  // namespace caffe

@@ -1,5 +1,6 @@
 #include "caffe/solvers/updates.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "caffe/error.hpp"
@@ -28,8 +29,47 @@ Updates::Updates(const SolverContext& context, const UpdateRule& rule)
       updater_(std::make_unique<Updater>(
           rule, decide_, context.net, context.parallel.Buckets(),
           SumOverRanks{context.parallel.rank(), context.parallel.ranks(),
-                       [&context](std::span<double> numbers) { context.parallel.Sum(numbers); }})),
-      reports_(context.training_net.device()) {}
+                       [&context](std::span<double> numbers) { context.parallel.Sum(numbers); }},
+          UpdaterOptions{
+              .factors = FactorsOfGroups(context.param, context.net, context.parallel.is_root()),
+              .ema_decay = context.param.ema_decay()})),
+      reports_(context.training_net.device()) {
+  // Only displayed iterations are measured. Of parts no rank knows the whole.
+  if (context.param.display() <= 0 || !context.training_net.SplitParams().empty()) return;
+  std::vector<Net::LearnableParam> learning;
+  for (const auto& part : updater_->parts()) {
+    for (const LearningParameter& one : part->parameters()) learning.push_back(one.param);
+  }
+  try {
+    norm_.emplace(context.training_net, learning);
+  } catch (const Unsupported&) {  // parameters of several types on a GPU
+  }
+}
+
+StepReport Updates::Measure() {
+  StepReport report;
+  if (norm_) report.gradient_norm = norm_->Measure() / state_.scale;
+  if (decide_.scaling.adaptive) report.skipped_steps = static_cast<int64_t>(state_.skipped_steps);
+  return report;
+}
+
+std::optional<LarcReport> Updates::LarcOf(double rate) const {
+  if (!decide_.larc.is_on || was_skipped() || rate == 0) return std::nullopt;
+  std::vector<double> ratios;
+  for (const auto& part : updater_->parts()) {
+    if (part->parameters().empty()) continue;
+    const TensorView& decision = part->decision();
+    std::vector<double> numbers(decision.count());
+    context_.training_net.device()->CopyToHost(numbers.data(), decision.data, decision.bytes());
+    for (size_t i = ops::kFirstRate; i < numbers.size(); ++i) ratios.push_back(numbers[i] / rate);
+  }
+  if (ratios.empty()) return std::nullopt;
+  std::ranges::sort(ratios);
+  const size_t middle = ratios.size() / 2;
+  const double median =
+      ratios.size() % 2 == 1 ? ratios[middle] : (ratios[middle - 1] + ratios[middle]) / 2;
+  return LarcReport{ratios.front(), median, ratios.back()};
+}
 
 std::optional<double> Updates::scale() const {
   return scales_gradients() ? std::optional(state_.scale) : std::nullopt;
@@ -67,6 +107,7 @@ void Updates::CheckFits(const SnapshotReader& snapshot, const std::string& file)
   const size_t params = context_.net.learnable_params().size();
   Require(cosines == 0 || cosines == params, file, ": has ", cosines, " LARC cosines, the net ",
           params, " parameters; it was written by another net");
+  snapshot.CheckRawParameters(context_.net.learnable_params());
 }
 
 void Updates::Restore(const SnapshotReader& snapshot) {
@@ -79,11 +120,28 @@ void Updates::Restore(const SnapshotReader& snapshot) {
   // A run without larc_turbo has saved none: they start from zero.
   cosines.resize(context_.net.learnable_params().size());
   updater_->WriteCosines(cosines);
+  RestoreAverage(snapshot);
+}
+
+// The net has the weights of the snapshot's file. Where that is an average, training goes on with
+// the parameters in the state, also where no average is wanted any more.
+void Updates::RestoreAverage(const SnapshotReader& snapshot) {
+  WeightAverage* const average = updater_->average();
+  if (average != nullptr) {
+    average->Reset();
+    if (snapshot.progress().averaged_updates > 0)
+      average->Begin(snapshot.progress().averaged_updates, state_.skipped_steps);
+  }
+  snapshot.ReadRawParameters(context_.net.learnable_params());
 }
 
 void Updates::Describe(SolverProgress* progress) const {
   progress->gradient_scale = updater_->ReadState();
   if (decide_.larc.is_turbo) progress->larc_cosines = updater_->ReadCosines();
+  const WeightAverage* const average = updater_->average();
+  if (average == nullptr || !average->has_begun()) return;
+  progress->averaged_updates = average->updates(progress->gradient_scale.skipped_steps);
+  progress->raw_parameters = CopiesOfParameters(context_.net);
 }
 
 }  // namespace caffe

@@ -6,11 +6,13 @@
 #include <string>
 
 #include "caffe/ops/update.hpp"
+#include "caffe/solvers/gradient_norm.hpp"
 #include "caffe/solvers/solver_context.hpp"
 #include "caffe/solvers/solver_state.hpp"
 #include "caffe/solvers/step_reports.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/solvers/updater.hpp"
+#include "caffe/training_observer.hpp"
 
 namespace caffe {
 
@@ -27,6 +29,12 @@ class Updates {
   std::optional<double> scale() const;
   // A factor of all losses, in the device's memory; null where there is none.
   const double* loss_scale() const { return scales_gradients() ? updater_->loss_scale() : nullptr; }
+  // The gradients as they are, before their update, and the steps skipped so far. Waits for the
+  // device.
+  StepReport Measure();
+  // After an update at that rate; nothing where LARC is off or the step was skipped. Waits for the
+  // device.
+  std::optional<LarcReport> LarcOf(double rate) const;
   bool was_skipped() const { return state_.is_skipped != 0; }
 
   // After an update has been launched.
@@ -41,9 +49,12 @@ class Updates {
   void Describe(SolverProgress* progress) const;
 
  private:
+  void RestoreAverage(const SnapshotReader& snapshot);
+
   const SolverContext& context_;
   ops::DecideStep decide_;
   std::unique_ptr<Updater> updater_;
+  std::optional<GradientNorm> norm_;
   StepReports reports_;
   ops::StepState state_;  // as last reported
 };

@@ -12,6 +12,10 @@ from ...zoo import Net
 from ..datasets import Dataset, Halves
 
 
+# Of the statistics of normalization: they forget within some 60 steps, as these trainings are short.
+KEPT = 0.95
+
+
 class Plan(NamedTuple):
     """What a model's folder is made for.
 

@@ -7,13 +7,13 @@ from ...net_spec import NetSpec
 from ...net_spec import layers as L
 from ...net_spec import params as P
 from ...zoo.common import TEST, TRAIN, Model, write
-from . import Plan, test_batch
+from . import KEPT, Plan, test_batch
 
 SOLVER: dict = {}
 
 
 def train_val(plan: Plan) -> Any:
-    model, test = Model(len(plan.dataset.classes)), NetSpec()
+    model, test = Model(len(plan.dataset.classes), KEPT), NetSpec()
     model.spec.data, model.spec.label = _data(plan, TRAIN)
     test.data, test.label = _data(plan, TEST)
     head = plan.net.body(model, model.spec.data)[-1]

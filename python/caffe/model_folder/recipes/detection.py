@@ -8,14 +8,14 @@ from ...net_spec import layers as L
 from ...net_spec import params as P
 from ...zoo import boxes
 from ...zoo.common import TEST, TRAIN, Model, write
-from . import Plan, test_batch
+from . import KEPT, Plan, test_batch
 
 SOLVER = dict(eval_type="detection", ap_version="Integral")
 
 
 def train_val(plan: Plan) -> Any:
     classes = len(plan.dataset.classes)
-    model, test = Model(classes), NetSpec()
+    model, test = Model(classes, KEPT), NetSpec()
     model.spec.data, model.spec.label = _data(plan, TRAIN)
     test.data, test.label = _data(plan, TEST)
     predicted = plan.net.body(model, model.spec.data, plan.side)

@@ -163,10 +163,37 @@ void CopyAll(const ops::CopyAll&, const KernelContext& ctx) {
     std::memcpy(ctx.outputs[i].data, ctx.inputs[i].data, ctx.outputs[i].bytes());
 }
 
+void AverageAll(const ops::AverageAll& op, const BlockSweep& sweep, const KernelContext& ctx) {
+  const size_t count = ctx.outputs.size();
+  const bool has_decision = ctx.has_input(static_cast<int>(count) + 2);
+  if (has_decision && ctx.inputs[count + 2].as<const double>()[ops::kTakesStep] == 0) return;
+  const double decay = op.DecayOf(ctx.inputs[count].as<const double>(),
+                                  *ctx.inputs[count + 1].as<const ops::StepState>());
+  sweep.Run([&](const BlockSweep::Block& block, size_t) {
+    VisitWide(ctx.outputs[block.tensor].dtype, [&]<typename T>(TypeTag<T>) {
+      const T* x = ctx.inputs[block.tensor].as<const T>();
+      T* average = ctx.outputs[block.tensor].as<T>();
+      for (int64_t i = block.begin; i < block.end; ++i) {
+        average[i] = static_cast<T>(decay * static_cast<double>(average[i]) +
+                                    (1 - decay) * static_cast<double>(x[i]));
+      }
+    });
+  });
+}
+
+KernelOrRefusal MakeAverageAll(const ops::AverageAll& op, const KernelRequest& request) {
+  std::vector<int64_t> counts;
+  for (const OperandDesc& output : request.outputs) counts.push_back(output.count());
+  const BlockSweep sweep(counts);
+  return Kernel{"", [=](const KernelContext& ctx) { AverageAll(op, sweep, ctx); }};
+}
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MeasureParameters, "measure-parameters",
                               KernelRank::kReference, MakeMeasureParameters);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::DecideStep, DecideStep);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CopyAll, CopyAll);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AverageAll, "average-all",
+                              KernelRank::kReference, MakeAverageAll);
 
 }  // namespace
 }  // namespace caffe::cpu

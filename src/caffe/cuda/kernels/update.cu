@@ -197,11 +197,63 @@ KernelOrRefusal MakeCopyAll(const ops::CopyAll&, const KernelRequest& request) {
       }};
 }
 
+template <typename T>
+struct AveragedTensor {
+  const T* x;
+  T* average;
+  int64_t count;
+};
+
+template <typename T>
+__global__ void __launch_bounds__(kBlockThreads)
+    AverageAllKernel(const AveragedTensor<T>* tensors, Chunks chunks, ops::AverageAll op,
+                     const double* step, const ops::StepState* state, const double* decision) {
+  if (decision != nullptr && decision[ops::kTakesStep] == 0) return;
+  const double decay = op.DecayOf(step, *state);
+  for (int64_t chunk = blockIdx.x; chunk < chunks.count(); chunk += gridDim.x) {
+    const int at = chunks.TensorOf(chunk);
+    const AveragedTensor<T>& tensor = tensors[at];
+    const int64_t begin = chunks.Begin(chunk, at);
+    const int64_t end = std::min(begin + kChunk, tensor.count);
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+      tensor.average[i] = static_cast<T>(decay * static_cast<double>(tensor.average[i]) +
+                                         (1 - decay) * static_cast<double>(tensor.x[i]));
+    }
+  }
+}
+
+KernelOrRefusal MakeAverageAll(const ops::AverageAll& op, const KernelRequest& request) {
+  std::vector<int64_t> counts;
+  for (const OperandDesc& output : request.outputs) {
+    counts.push_back(output.count());
+    if (output.dtype != request.outputs[0].dtype) return Refusal{"parameters of several types"};
+  }
+  const auto table =
+      std::make_shared<TensorTable>(counts, sizeof(AveragedTensor<double>), request.device);
+  return Kernel{"", [op, table](const KernelContext& ctx) {
+                  const size_t count = ctx.outputs.size();
+                  const bool decides = ctx.has_input(static_cast<int>(count) + 2);
+                  VisitWide(ctx.outputs[0].dtype, [&]<typename T>(TypeTag<T>) {
+                    const auto entry = [&](size_t i) {
+                      return AveragedTensor<T>{ctx.inputs[i].as<const T>(), ctx.outputs[i].as<T>(),
+                                               ctx.outputs[i].count()};
+                    };
+                    Launch(ctx, AverageAllKernel<T>, table->blocks(), kBlockThreads,
+                           table->Send(ctx, entry), table->chunks(), op,
+                           ctx.inputs[count].as<const double>(),
+                           ctx.inputs[count + 1].as<const ops::StepState>(),
+                           decides ? ctx.inputs[count + 2].as<const double>() : nullptr);
+                  });
+                }};
+}
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::MeasureParameters, "measure-parameters",
                               KernelRank::kReference, MakeMeasureParameters);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::DecideStep, DecideStep);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::CopyAll, "copy-all", KernelRank::kReference,
                               MakeCopyAll);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::AverageAll, "average-all",
+                              KernelRank::kReference, MakeAverageAll);
 
 }  // namespace
 }  // namespace caffe::cuda
