@@ -27,6 +27,7 @@ from . import layers
 from .net_spec import NetSpec, params, to_proto
 from .proto.caffe_pb2 import TEST, TRAIN
 from .deployment import deploy_net, model_info
+from .fitting import Fit, fit
 from .pycaffe import Net
 from .single_layer import LayerBase, LayerParameter, create_layer
 from .solver import Solver, get_solver, train

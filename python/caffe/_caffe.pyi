@@ -1,7 +1,7 @@
 from __future__ import annotations  # documentation tools import this file
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, overload
 
@@ -203,8 +203,9 @@ class Net:
     def plan(self) -> Plan: ...
 
 class Solver:
-    def __init__(self, solver_file: Path, type: str = "", keep_all: bool = True,
-                 precision: str | None = None, lenient: bool = False, ranks: bool | None = None, calibration: Path | None = None) -> None: ...
+    def __init__(self, solver_file: Path | caffe_pb2.SolverParameter, type: str = "", keep_all: bool = True,
+                 precision: str | None = None, lenient: bool = False, ranks: bool | None = None, calibration: Path | None = None,
+                 set: Mapping[str, Any] | None = None, **fields: Any) -> None: ...
     @property
     def rank(self) -> int: ...
     @property

@@ -5,28 +5,34 @@ import time
 
 from . import _caffe
 from ._caffe import InvalidArgument, Solver
+from ._overrides import assignments
 from ._unmade import guard_construction
 
 __all__ = [name + "Solver" for name in _caffe.solver_type_list()]
 
 
+_OPTIONS = ("keep_all", "precision", "lenient", "ranks", "calibration")
+
+
 def _class_of(type_name):
-    def __init__(self, solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None):
-        Solver.__init__(self, solver_file, type_name, keep_all, precision, lenient, ranks, calibration)
+    def __init__(self, solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None, set=None, **fields):
+        Solver.__init__(self, solver_file, type_name, keep_all, precision, lenient, ranks, calibration, set, **fields)
 
     return type(type_name + "Solver", (Solver,), {
         "__init__": __init__, "__module__": "caffe",
         "__doc__": f"{type_name}Solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None,\n"
-                   "calibration=None)\n\n"
-                   f"Trains by the optimizer {type_name}, whatever the file's `type`."})
+                   "calibration=None, set=None, **fields)\n\n"
+                   f"Trains by the optimizer {type_name}, whatever the definition's `type`. See get_solver()."})
 
 
 globals().update({name + "Solver": _class_of(name) for name in _caffe.solver_type_list()})
 
 
-def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None):
-    """The solver of a solver prototxt: an object of the class that its `type` names.
+def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None, set=None, **fields):
+    """The solver of a definition: an object of the class that its `type` names.
 
+    solver_file: a solver prototxt's name, or a caffe_pb2.SolverParameter, whose paths are relative
+    to the working folder; without snapshot_prefix, its snapshots are named "solver_iter_N".
     keep_all=False trains by the plan of `caffe train`: faster and in a fraction of the memory, but
     only inputs, outputs and parameters can be read between steps. precision: "fp32", "fp16",
     "bf16", "fp64" or "fake_int8" instead of the file's, as the program's --precision; calibration:
@@ -35,10 +41,26 @@ def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=
     other processes that mpirun, srun or torchrun has started (docs/clusters.md), which make the
     same calls, each on the CPU or each on its set_device(); alone where there are none. None warns
     of them, False does not.
+
+    set and further keywords change fields of the definition, as --set does:
+
+        caffe.get_solver("solver.prototxt", base_lr=0.1, stepvalue=[1000, 2000])
+        caffe.get_solver("solver.prototxt", set={"layer[conv1].convolution_param.num_output": 32})
+
+    A path that begins with layer[NAME] changes the solver's net. Values are numbers, strings, True,
+    False, and lists of them for repeated fields. Raises InvalidArgument for a field that is not
+    there, with the nearest name, and for a value of another type.
     """
+    changes = assignments(set, fields, _OPTIONS)
     # Of an unknown type, Solver itself says which there are.
-    own_class = globals().get(_caffe._solver_type(solver_file, lenient) + "Solver", Solver)
-    return own_class(solver_file, keep_all=keep_all, precision=precision, lenient=lenient, ranks=ranks, calibration=calibration)
+    own_class = globals().get(_caffe._solver_type(solver_file, changes, lenient) + "Solver", Solver)
+    return own_class(solver_file, keep_all=keep_all, precision=precision, lenient=lenient, ranks=ranks, calibration=calibration,
+                     set={**fields, **(set or {})})
+
+
+def _construct(self, solver_file, type="", keep_all=True, precision=None, lenient=False, ranks=None, calibration=None,
+               set=None, **fields):
+    _made(self, solver_file, type, keep_all, precision, lenient, ranks, calibration, assignments(set, fields, _OPTIONS))
 
 
 def _definition(solver):
@@ -66,7 +88,7 @@ def _check_param(solver):
         return
     del solver.__dict__["_given_param"]
     raise InvalidArgument(f"solver.param is a copy, and what was changed in it ({', '.join(changed)}) does not change the solver; "
-                          "write the changed definition to a file (google.protobuf.text_format.MessageToString) and make a solver of that")
+                          "make a solver of the changed definition: caffe.get_solver(definition)")
 
 
 def _refusing_changes(name):
@@ -97,7 +119,8 @@ def _repr(self):
     return f"<caffe.{self.type}Solver of net {self.net.name!r} at iteration {self.iter}>"
 
 
-Solver.__init__ = guard_construction(Solver.__init__)
+_made, _construct.__doc__ = Solver.__init__, Solver.__init__.__doc__
+Solver.__init__ = guard_construction(_construct)
 Solver.param = property(_param)
 for _name in ("step", "solve", "_step", "_solve"):
     setattr(Solver, _name, _refusing_changes(_name))
@@ -106,10 +129,11 @@ Solver.test_nets = _made_once("test_nets")
 Solver.__repr__ = _repr
 
 
-def train(solver, iterations=None, callback=None, progress=True, resume_file=None, run_dir=None, histograms=0):
+def train(solver, iterations=None, callback=None, progress=True, resume_file=None, run_dir=None, histograms=0, set=None, **fields):
     """Trains and shows how it goes.
 
-    solver: a solver, or a solver prototxt's name, which is trained together with the other
+    solver: a solver; or a solver prototxt's name or a caffe_pb2.SolverParameter, of which
+    get_solver() makes one, with set and the further keywords, that trains together with the other
     processes that mpirun, srun or torchrun has started. iterations: how many from here; without it,
     to max_iter or max_epoch, or where early_stopping ends the run, with the final snapshot and
     test, as `caffe train` does. callback(solver): after each iteration; training stops when it
@@ -120,7 +144,10 @@ def train(solver, iterations=None, callback=None, progress=True, resume_file=Non
     Returns the solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
     """
     if not isinstance(solver, Solver):
-        solver = get_solver(solver, ranks=True)
+        solver = get_solver(solver, **{"ranks": True, **fields}, set=set)
+    elif set or fields:
+        raise InvalidArgument(f"train: {next(iter([*(set or ()), *fields]))} is given for a solver that is made already; "
+                              "give it to get_solver(), or give train() the definition")
     if iterations is not None and resume_file is not None:
         solver.restore(resume_file)
     if iterations is None and not (solver.param.HasField("max_iter") or solver.param.HasField("max_epoch")):

@@ -4,19 +4,17 @@
 #include "bindings.hpp"
 #include "caffe/data_supply.hpp"
 #include "caffe/io/net_files.hpp"
-#include "caffe/io/upgrade_net.hpp"
 #include "caffe/memory_data_layer.hpp"
 #include "caffe/plan_report.hpp"
+#include "definitions.hpp"
 
 namespace caffe::python {
 namespace {
 
-std::shared_ptr<Net> FromMessage(const std::string& bytes, Phase phase, int level,
+std::shared_ptr<Net> FromMessage(const Definition& definition, Phase phase, int level,
                                  const std::vector<std::string>& stages,
                                  const NetOptions& options) {
-  NetParameter param;
-  Require(param.ParseFromString(bytes), "Net: this message is no NetParameter");
-  UpgradeNet("the message", &param);
+  NetParameter param = definition.ReadNet();
   SetNetState(phase, level, stages, &param);
   return std::make_shared<Net>(param, options);
 }
@@ -31,25 +29,18 @@ std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
   }
   const auto names =
       stages.is_none() ? std::vector<std::string>() : py::cast<std::vector<std::string>>(stages);
-  const bool is_message = py::hasattr(definition, "SerializeToString");
-  if (is_message) {
-    const auto kind = py::cast<std::string>(definition.attr("DESCRIPTOR").attr("full_name"));
-    Require(kind == "caffe.NetParameter", "Net: network_file is a message of type ", kind,
-            "; give a file's name or a caffe.NetParameter");
-  }
-  const std::string text =
-      is_message ? py::cast<std::string>(py::bytes(definition.attr("SerializePartialToString")()))
-                 : PathOf(definition);
+  const Definition source(definition, "Net: network_file", "caffe.NetParameter");
+  const std::string& file = source.file();
   const std::string weights_file = weights.is_none() ? "" : PathOf(weights);
   NetOptions options{.keep_all = keep_all, .with_backward = keep_all, .lenient = lenient};
   if (precision) options.precision = PrecisionOf(*precision);
   if (!calibration.is_none()) options.calibration = PathOf(calibration);
   const GilReleased release;
-  if (!is_message) CheckReadable(text);
+  if (!file.empty()) CheckReadable(file);
   if (!weights_file.empty()) CheckReadable(weights_file);
-  std::shared_ptr<Net> net = is_message
-                                 ? FromMessage(text, Phase(phase), level, names, options)
-                                 : std::make_shared<Net>(text, Phase(phase), level, names, options);
+  std::shared_ptr<Net> net = file.empty()
+                                 ? FromMessage(source, Phase(phase), level, names, options)
+                                 : std::make_shared<Net>(file, Phase(phase), level, names, options);
   if (!weights_file.empty()) {
     WarnOfInitialWeights(weights_file, net->CopyTrainedLayersFrom(weights_file), *net);
   }

@@ -14,6 +14,7 @@
 #include "caffe/live_line.hpp"
 #include "caffe/ranks.hpp"
 #include "caffe/solver_factory.hpp"
+#include "definitions.hpp"
 
 namespace caffe::python {
 namespace {
@@ -90,17 +91,19 @@ void WarnOfSingles(const std::optional<RankOptions>& ranks) {
 std::shared_ptr<OwnedSolver> BuildSolver(const py::object& file, const std::string& type,
                                          bool keep_all, const std::optional<std::string>& precision,
                                          bool lenient, std::optional<bool> ranks,
-                                         const py::object& calibration) {
-  const std::string name = PathOf(file);
+                                         const py::object& calibration,
+                                         const std::vector<std::string>& overrides) {
+  const Definition source(file, "Solver: solver_file", "caffe.SolverParameter");
   const std::string ranges = calibration.is_none() ? "" : PathOf(calibration);
   const GilReleased release;
-  CheckReadable(name);
   const LenientReading reading(lenient);
-  SolverParameter param = ReadSolverText(name);
+  auto [param, net_file, changes] = ReadSolver(source, overrides);
+  for (const std::string& change : changes) LOG(INFO) << "Override " << change;
   if (!type.empty()) param.set_type(type);
   if (precision) param.set_precision(PrecisionOf(*precision));
   if (!ranges.empty()) param.set_calibration(ranges);
-  SolverOptions options{.keep_all = keep_all, .file = name, .lenient = lenient};
+  SolverOptions options{
+      .keep_all = keep_all, .file = source.file(), .net_file = net_file, .lenient = lenient};
   if (ranks == false) return std::make_shared<OwnedSolver>(param, options, 0);
   const std::optional<RankOptions> launched = RanksFromEnvironment();
   if (!ranks) WarnOfSingles(launched);
@@ -221,6 +224,15 @@ void AddCallback(OwnedSolver& solver, const py::function& on_start,
   solver.AddCallbacks(std::move(callbacks));
 }
 
+// A function that fills the train net's inputs: called before each forward pass, of which an
+// iteration has iter_size.
+void AddFeed(OwnedSolver& solver, const py::function& on_forward) {
+  solver.CheckIdle("add a callback");
+  Solver::Callbacks callbacks;
+  callbacks.on_forward = KeptFunction<>(on_forward);
+  solver.AddCallbacks(std::move(callbacks));
+}
+
 }  // namespace
 
 Precision PrecisionOf(std::string name) {
@@ -233,21 +245,16 @@ Precision PrecisionOf(std::string name) {
 }
 
 void BindSolver(py::module_& module) {
-  module.def("_solver_type", [](const py::object& file, bool lenient) {
-    const std::string name = PathOf(file);
-    CheckReadable(name);
-    const LenientReading reading(lenient);
-    return ReadSolverText(name).type();
-  });
   py::class_<OwnedSolver, std::shared_ptr<OwnedSolver>>(
       module, "Solver", py::dynamic_attr(),
-      "Trains a net as a solver prototxt says. One thread at a time.\n\nRaises IoError for files "
-      "that "
-      "cannot be read, InvalidArgument for wrong definitions.")
+      "Trains a net as a solver prototxt, or a caffe_pb2.SolverParameter, says. One thread at a "
+      "time.\n\nRaises IoError for files that cannot be read, InvalidArgument for wrong "
+      "definitions.")
       .def(
           py::init(&BuildSolver), py::arg("solver_file"), py::arg("type") = "",
           py::arg("keep_all") = true, py::arg("precision") = py::none(), py::arg("lenient") = false,
           py::arg("ranks") = py::none(), py::arg("calibration") = py::none(),
+          py::arg("set") = std::vector<std::string>(),
           "type: instead of the file's. keep_all: every blob can be read between steps; False "
           "trains by the plan of `caffe train`, with fused steps and reused memory, where only "
           "inputs, outputs and parameters can be read. precision: 'fp32', 'fp16', 'bf16', 'fp64' "
@@ -256,7 +263,8 @@ void BindSolver(py::module_& module) {
           "Caffe's and layers of unknown type. ranks: True trains together with the other "
           "processes that mpirun, srun or torchrun has started; without it, that there are some is "
           "a warning, which False leaves out. calibration: the file of caffe calibrate that "
-          "'fake_int8' needs.")
+          "'fake_int8' needs. set: fields of the definition that are changed, as get_solver() "
+          "takes them.")
       .def_property_readonly("rank", Method<OwnedSolver>(&OwnedSolver::rank),
                              "Of this process among those that train together; 0 alone.")
       .def_property_readonly("net", Method<OwnedSolver>(&Solver::shared_net),
@@ -332,6 +340,9 @@ void BindSolver(py::module_& module) {
       .def(
           "test", [](OwnedSolver& self) { self.Alone("test", [&] { self.TestAll(); }); },
           "Runs the test nets once and logs the results.")
+      .def("_add_feed", AddFeed, py::arg("on_forward"))
+      .def_property_readonly("_seed",
+                             [](const OwnedSolver& self) { return self.shared_net()->seed(); })
       .def("add_callback", AddCallback, py::arg("on_start"), py::arg("on_gradients_ready"),
            "Functions without arguments: before the first forward of each iteration, and between "
            "the last backward and the update. What they raise ends the training.");

@@ -49,6 +49,8 @@ TEST_F(OverridesTest, SetsFieldsOfEachType) {
   EXPECT_FALSE(solver_.test_initialization());
   Apply("solver_mode=gpu");
   EXPECT_EQ(solver_.solver_mode(), SolverParameter::GPU);
+  EXPECT_EQ(Apply("solver_mode=0"), "solver_mode: GPU -> CPU");
+  EXPECT_THAT(Error("solver_mode=7"), HasSubstr("its values are CPU, GPU"));
   EXPECT_EQ(Apply("snapshot_prefix=a \"b\"\\c=d"),
             "snapshot_prefix: (not set) -> \"a \\\"b\\\"\\\\c=d\"");
   EXPECT_EQ(solver_.snapshot_prefix(), "a \"b\"\\c=d");

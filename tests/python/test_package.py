@@ -118,13 +118,34 @@ def test_stubs_match_the_modules():
     assert members(solver) == set(caffe.solver.__all__) | {"get_solver", "train"}
 
 
+def arguments(function):
+    """Names of a function's arguments, with the texts of their defaults, in a stub."""
+    names = [argument.arg for argument in function.args.args]
+    defaults = [ast.unparse(value) for value in function.args.defaults]
+    return list(zip(names, [None] * (len(names) - len(defaults)) + defaults))
+
+
+def test_the_stub_of_fit_has_its_arguments():
+    tree = ast.parse((ROOT / "python/caffe/fitting/fitted.pyi").read_text())
+    stubs = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    assert set(stubs) == set(caffe.fitting.__all__)
+    methods = {node.name: node for node in stubs["Fit"].body if isinstance(node, ast.FunctionDef)}
+    assert methods.keys() - {"__init__"} == public(caffe.Fit)
+    functions = {"fit": (stubs["fit"], caffe.fit)}
+    functions.update({name: (node, getattr(caffe.Fit, name)) for name, node in methods.items() if not node.decorator_list})
+    for name, (stub, function) in functions.items():
+        real = [(one.name, None if one.default is one.empty else repr(one.default))
+                for one in inspect.signature(function).parameters.values()]
+        assert arguments(stub) == real, name
+
+
 def test_star_brings_what_is_public():
     assert {"Net", "Blob", "SGDSolver", "layers", "io", "Error"} <= set(caffe.__all__)
     assert not [name for name in caffe.__all__ if name.startswith("_") or name == "add_compiled_modules"]
 
 
 def test_everything_public_is_documented():
-    for owner in (caffe.Net, caffe.Solver, caffe.Blob, caffe.Layer, caffe.io, caffe.Classifier, caffe.Detector, caffe.draw):
+    for owner in (caffe.Net, caffe.Solver, caffe.Fit, caffe.fitting, caffe.Blob, caffe.Layer, caffe.io, caffe.Classifier, caffe.Detector, caffe.draw):
         for name, value in inspect.getmembers(owner):
             if name.startswith("_") or inspect.ismodule(value) or not (callable(value) or isinstance(value, property)):
                 continue

@@ -16,6 +16,7 @@
 #include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/overrides.hpp"
+#include "caffe/io/solver_overrides.hpp"
 #include "caffe/io/solver_position.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/layer_factory.hpp"
@@ -61,58 +62,6 @@ void RequireKnownTypes(const NetParameter& net) {
     WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), ")"),
                 [&] { LayerRegistry::ParamFields(layer.type()); });
   }
-}
-
-// Puts the nets of train_net and test_net into the solver, where paths can begin.
-void ReadNetsOfPhases(SolverParameter* param) {
-  if (param->has_train_net()) {
-    *param->mutable_train_net_param() = ReadNetOfSolver("train_net", param->train_net());
-    param->clear_train_net();
-  }
-  for (const std::string& file : param->test_net())
-    *param->add_test_net_param() = ReadNetOfSolver("test_net", file);
-  param->clear_test_net();
-}
-
-// Changes each net of a phase that has the path; there has to be one.
-void OverrideNetsOfPhases(const std::string& text, SolverParameter* param) {
-  ReadNetsOfPhases(param);
-  std::vector<NetParameter*> nets;
-  if (param->has_train_net_param()) nets.push_back(param->mutable_train_net_param());
-  for (NetParameter& net : *param->mutable_test_net_param()) nets.push_back(&net);
-  Require(!nets.empty(), "override '", text, "': the solver names no net");
-  std::string error;
-  bool is_changed = false;
-  for (NetParameter* net : nets) {
-    try {
-      Override(text, net);
-      is_changed = true;
-    } catch (const InvalidArgument& refusal) {
-      if (error.empty()) error = refusal.what();
-    }
-  }
-  if (!is_changed) throw InvalidArgument(error);
-}
-
-// A path that begins within the net goes to the net, which is read from its file, `net_file`, for
-// that.
-void OverrideSolver(const std::string& text, SolverParameter* param, std::string* net_file) {
-  constexpr std::string_view kNet = "net_param.";
-  const bool names_net = text.starts_with(kNet);
-  if (text.starts_with("train_net_param.") || text.starts_with("test_net_param["))
-    ReadNetsOfPhases(param);
-  if (!names_net && !text.starts_with("layer[")) return Override(text, param);
-  if (!names_net && !param->has_net() && !param->has_net_param())
-    return OverrideNetsOfPhases(text, param);
-  Require(param->has_net() || param->has_net_param(), "override '", text,
-          "': the solver has neither net nor net_param; begin with layer[NAME] for each of its "
-          "nets, with train_net_param. or test_net_param[0]. for one");
-  if (param->has_net()) {
-    *param->mutable_net_param() = ReadNetOfSolver("net", param->net());
-    *net_file = param->net();
-    param->clear_net();
-  }
-  Override(names_net ? text.substr(kNet.size()) : text, param->mutable_net_param());
 }
 
 }  // namespace
@@ -354,7 +303,10 @@ SolverParameter NetFlags::ReadSolver(const std::string& file, std::string* net_f
   SolverParameter param = ReadSolverText(file);
   for (const std::string& note : UserDefaults::Get().PutInto(&param)) LOG(INFO) << note;
   WithSolverPosition(file, [&] {
-    for (const std::string& text : overrides) OverrideSolver(text, &param, net_file);
+    for (const std::string& text : overrides) {
+      for (const std::string& change : OverrideSolver(text, &param, net_file))
+        LOG(INFO) << "Override " << change;
+    }
   });
   param.mutable_train_state()->set_level(level);
   for (const std::string& stage : stages) param.mutable_train_state()->add_stage(stage);

@@ -145,7 +145,11 @@ std::string Describe(const std::vector<std::string>& values) {
   return text.empty() ? "(not set)" : text;
 }
 
+// `value` is a name in any case, or the number of one, as Python has it.
 std::string EnumValue(const EnumDescriptor& type, const std::string& value) {
+  if (const std::optional<int> number = ParseIndex(value)) {
+    if (const auto* found = type.FindValueByNumber(*number)) return found->name();
+  }
   std::vector<std::string> names;
   for (int i = 0; i < type.value_count(); ++i) {
     const std::string& name = type.value(i)->name();

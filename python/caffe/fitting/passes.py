@@ -1,0 +1,124 @@
+"""What feeds a net in training, batch by batch, and what reads results of nets in testing."""
+import numpy as np
+
+from .._caffe import InvalidArgument
+
+
+class Means:
+    """Means over records of the outputs of a net that are single numbers, and of its loss."""
+
+    def __init__(self, net):
+        weights = net.blob_loss_weights
+        self.outputs = [(name, net.blobs[name], weights[name]) for name in net.outputs
+                        if net.blobs[name].shape == () or (net.blobs[name].count == 1 and weights[name])]
+        names = {name for name, _, _ in self.outputs}
+        self.adds_loss = "loss" not in names and any(weight for _, _, weight in self.outputs)
+        self.clear()
+
+    def clear(self):
+        self.sums, self.records = {}, 0
+
+    def read(self):
+        """The results of the last pass: {output: number}."""
+        found, loss = {}, 0.0
+        for name, blob, weight in self.outputs:
+            found[name] = float(blob.data.reshape(()))
+            loss += weight * found[name]
+        if self.adds_loss:
+            found["loss"] = loss
+        return found
+
+    def add(self, results, records):
+        """Results of a pass of so many records."""
+        for name, value in results.items():
+            self.sums[name] = self.sums.get(name, 0.0) + records * value
+        self.records += records
+
+    def values(self):
+        """{output: mean}; "loss" is the weighted sum of all losses unless an output has that name."""
+        return {name: value / self.records for name, value in self.sums.items()} if self.records else {}
+
+
+class Feed:
+    """Gives a solver's net each record once an epoch, in an order of the seed and of the epoch.
+
+    The solver's iteration alone says which records come next, so training that begins at a
+    snapshot, or was interrupted, goes on with those that an uninterrupted run would have seen.
+
+    members: the numbers of the records that are trained on; shuffle: False keeps their order.
+    """
+
+    def __init__(self, solver, records, members, batch, seed, shuffle):
+        self.solver, self.net, self.records, self.members = solver, solver.net, records, members
+        self.batch, self.seed, self.shuffle = batch, seed, shuffle
+        self.passes = solver.param.iter_size  # of an iteration
+        self.batches = -(-len(members) // batch)  # of an epoch
+        if self.batches % self.passes:
+            raise InvalidArgument(f"fit: {len(members)} records are {self.batches} batches of {batch}, which iter_size {self.passes} "
+                                  "does not divide; choose another batch, or iter_size: 1")
+        self.iterations = self.batches // self.passes  # of an epoch
+        self.means = Means(self.net)
+        self.lr = 0.0
+        self._order = self._epoch = None
+        self._results = []  # of the iteration's passes: [records, results or None]
+
+    def begin(self):
+        """Forgets passes of an iteration that was not finished."""
+        self._results = []
+
+    def _order_of(self, epoch):
+        if epoch != self._epoch:
+            draw = np.random.default_rng([self.seed, epoch])
+            self._order = draw.permutation(self.members) if self.shuffle else self.members
+            self._epoch = epoch
+        return self._order
+
+    def before_forward(self):
+        """Gives the net the records of the next pass."""
+        self._read()
+        epoch, place = divmod(self.solver.iter * self.passes + len(self._results), self.batches)
+        numbers = self._order_of(epoch)[place * self.batch:(place + 1) * self.batch]
+        self.records.fill(self.net, numbers)
+        if not self._results:
+            self.lr = self.solver.lr
+        self._results.append([len(numbers), None])
+
+    def after_iteration(self):
+        """Adds the iteration's results to the means."""
+        self._read()
+        for records, results in self._results:
+            self.means.add(results, records)
+        self._results = []
+
+    def _read(self):
+        if self._results and self._results[-1][1] is None:
+            self._results[-1][1] = self.means.read()
+
+
+def batches(net, records, batch):
+    """Runs `net` on all records in their order, the last batch smaller. Yields (records, outputs)
+    for each batch; the outputs are views."""
+    for first in range(0, records.count, batch):
+        last = min(first + batch, records.count)
+        records.fill_in_order(net, first, last)
+        yield last - first, net.forward()
+
+
+def mean_outputs(net, records, batch):
+    """Means over the records of all outputs of `net` that are single numbers."""
+    means = Means(net)
+    for count, _ in batches(net, records, batch):
+        means.add(means.read(), count)
+    return means.values()
+
+
+def all_outputs(net, records, batch):
+    """{output: array with a row for each record}."""
+    collected = {}
+    for count, outputs in batches(net, records, batch):
+        for name, values in outputs.items():
+            if values.ndim == 0 or values.shape[0] != count:
+                raise InvalidArgument(f"predict: output {name!r} has shape {values.shape} for {count} records, not a row for each; "
+                                      "use fit.net.forward()")
+            collected.setdefault(name, []).append(values.copy())
+    return {name: np.concatenate(rows) for name, rows in collected.items()}
