@@ -1,7 +1,35 @@
 """What commands write: the log, and files that long work ends in, whose wrong places are said before it begins."""
 import os
+import signal
+import sys
 
-from ._caffe import InvalidArgument, IoError, init_log
+from ._caffe import Error, InvalidArgument, IoError, init_log
+
+
+def run_command(name, work):
+    """Runs work(), all that `caffe NAME` does, and returns the exit status. Our errors and files that the system refuses
+    end in one line. Ctrl-C, and a reader of the output that is gone, end the process as they end other programs."""
+    try:
+        work()
+        sys.stdout.flush()
+    except Error as error:
+        print(f"caffe {name}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        _end_by(signal.SIGPIPE)
+    except OSError as error:
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        print(f"caffe {name}: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"caffe {name}: interrupted", file=sys.stderr)
+        _end_by(signal.SIGINT)
+    return 0
+
+
+def _end_by(number):
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def start_log():
@@ -20,6 +48,8 @@ def require_place(file):
         raise IoError(f"{file}: is a folder; name a file in it")
     if not os.path.isdir(folder):
         raise IoError(f"{file}: there is no folder {folder}; make it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise IoError(f"{file}: no file can be made in the folder {folder} (no permission to write); name another one")
 
 
 def with_extension(file, extension):

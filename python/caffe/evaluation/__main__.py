@@ -5,8 +5,8 @@ import sys
 
 from google.protobuf import text_format
 
-from .. import Error, InvalidArgument, IoError, set_device, set_mode_gpu
-from .._output import start_log
+from .. import InvalidArgument, IoError, set_device, set_mode_gpu
+from .._output import run_command, start_log
 from ..proto import caffe_pb2
 from . import outputs
 from .packages import need
@@ -82,6 +82,8 @@ def _run(options):
     subject = open_subject(options.net, options.weights, names, options.scores, options.name, wish)
     if options.name:
         subject.weights = ", ".join(os.path.relpath(file) for file in options.weights.split(",") if file)
+    if subject.untrained:
+        print(f"warning: {subject.weights}: {subject.untrained_text()}", file=sys.stderr)
     done = evaluate(subject, options.worst, pictures=bool(options.page), progress=True)
     left_out = done.figures["left_out"]
     if left_out:
@@ -103,12 +105,7 @@ def main(words=None):
     """Returns the exit status."""
     options = _parser().parse_args(words)
     start_log()
-    try:
-        _run(options)
-    except Error as error:
-        print(f"caffe evaluate: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_command("evaluate", lambda: _run(options))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class Evaluation(NamedTuple):
         """The HTML page. Raises Unsupported without Jinja2."""
         from .page import render
 
-        return render(self.task.template, figures=self.figures, **self.task.shown(self.figures))
+        return render(self.task.template, figures=self.figures, untrained=self.task.subject.untrained_text(), **self.task.shown(self.figures))
 
 
 def evaluate(subject: Subject, worst: int = 24, pictures: bool = True, progress: bool = False) -> Evaluation:
@@ -40,6 +40,6 @@ def evaluate(subject: Subject, worst: int = 24, pictures: bool = True, progress:
         task.add(records)
     missing = sorted(set(range(subject.supply.count)) - seen)
     figures = dict(version=__version__, task=task.name, model=subject.title, net=subject.net.name, weights=subject.weights,
-                   records=len(seen), left_out=missing)
+                   untrained=subject.untrained, records=len(seen), left_out=missing)
     figures.update(task.finish())
     return Evaluation(figures, task)

@@ -28,6 +28,15 @@ class Subject:
         self.definition = net.definition
         self.supply: Supply = find_supply(net)
         self._info = model_info(net)
+        self.untrained: List[str] = []
+
+    def untrained_text(self) -> str:
+        """Says which layers no file of weights has; "" where there is none."""
+        if not self.untrained:
+            return ""
+        layers = ", ".join(f"'{name}'" for name in self.untrained[:5]) + (", ..." if len(self.untrained) > 5 else "")
+        return (f"has no weights of {len(self.untrained)} of the net's {len(self.net.params)} layers with parameters ({layers}), which "
+                "keep those of their fillers; give the weights of this net")
 
     def layers(self, *types: str) -> Iterator[Any]:
         """LayerParameters of these types, the last first."""
@@ -53,7 +62,8 @@ class Subject:
         return next((layer for layer in found if layer.type == "Accuracy"), found[0])
 
     def _compared(self) -> str:
-        return ", ".join(f"'{layer.bottom[0]}'" for layer in self.layers(*_COMPARISONS) if len(layer.bottom) >= 2)
+        blobs = dict.fromkeys(layer.bottom[0] for layer in self.layers(*_COMPARISONS) if len(layer.bottom) >= 2)
+        return ", ".join(f"'{blob}'" for blob in blobs)
 
     def detector(self) -> Optional[Tuple[str, str, Any]]:
         """(blob of detections, blob of truths, the layer that says more of them) of a detector."""
@@ -130,7 +140,25 @@ def open_subject(model: str, weights: str = "", labels: Sequence[str] = (), scor
     for file in files:
         net.copy_from(file)
     names = list(labels) or _names_of_model(net, files)
-    return Subject(net, title or model, ", ".join(files), names, scores)
+    subject = Subject(net, title or model, ", ".join(files), names, scores)
+    subject.untrained = _untrained(net, files)
+    return subject
+
+
+def _untrained(net: Net, files: List[str]) -> List[str]:
+    """Layers with parameters that no file has, nor one that shares its parameters by name."""
+    if any(file.endswith(".h5") for file in files):
+        return []
+    given = set()
+    for file in files:
+        content = caffe_pb2.NetParameter()
+        with open(file, "rb") as binary:
+            content.ParseFromString(binary.read())
+        given |= {layer.name for layer in [*content.layer, *content.layers] if layer.blobs}
+    definitions = {layer.name: layer for layer in net.definition.layer}
+    shared = {spec.name for name in given if name in definitions for spec in definitions[name].param if spec.name}
+    return [name for name in net.params
+            if name not in given and not any(spec.name in shared for spec in getattr(definitions.get(name), "param", ()))]
 
 
 def _names_of_model(net: Net, files: List[str]) -> List[str]:

@@ -1,9 +1,12 @@
 """python -m caffe.model_folder PHOTOS: see `caffe help new`."""
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
-from .. import Error, zoo
+from .. import InvalidArgument, zoo
+from .._output import run_command
+from .databases import argument
 from .new import Wishes, make
 
 
@@ -17,7 +20,7 @@ def _parser():
     parser.add_argument("--size", type=int)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--batch", type=int)
-    parser.add_argument("--val", type=float, default=15, help="percent")
+    parser.add_argument("--val", default="15", help="percent")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nets", action="store_true")
     return parser
@@ -32,22 +35,23 @@ def _list_nets():
 def main(words=None):
     """Returns the exit status."""
     options = _parser().parse_args(words)
-    if options.nets:
-        _list_nets()
-        return 0
+    return run_command("new", _list_nets if options.nets else lambda: _make(options))
+
+
+def _make(options):
     photographs = options.photographs
-    output = options.output or Path(f"{photographs.resolve().stem}_model")
-    wishes = Wishes(options.net, options.weights, options.size, options.epochs, options.val / 100, options.seed, options.batch)
+    whole = photographs.resolve()
+    output = options.output or Path(f"{whole.name if whole.is_dir() else whole.stem}_model")
     try:
-        plan = make(photographs, output, wishes, options.program)
-    except Error as error:
-        print(f"caffe new: {error}", file=sys.stderr)
-        return 1
+        val = float(options.val) / 100
+    except ValueError:
+        raise InvalidArgument(f"--val is '{options.val}%'; give a share of the images, as in 15%") from None
+    wishes = Wishes(options.net, options.weights, options.size, options.epochs, val, options.seed, options.batch)
+    plan = make(photographs, output, wishes, options.program)
     print(f"{output}: {plan.dataset.task} of {len(plan.dataset.classes)} classes ({plan.dataset.kind}), "
           f"{plan.halves.train_count} images for training and {plan.halves.val_count} for testing")
     print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs} epochs in batches of {plan.batch}")
-    print(f"\nnext:  caffe train {output}")
-    return 0
+    print(f"\nnext:  caffe train {shlex.quote(argument(output))}")
 
 
 if __name__ == "__main__":

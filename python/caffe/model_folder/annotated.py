@@ -1,14 +1,18 @@
 """Databases of images with boxes, made by convert_annoset."""
 from __future__ import annotations
 
+import math
+import shutil
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from .. import InvalidArgument
 from .databases import run
-from .datasets import Dataset, Halves, ImportOptions, beside
+from .datasets import Dataset, Halves, ImportOptions, beside, checked_names
+
+_ORIENTATION = 0x0112  # EXIF's tag; from 5 on the sides are exchanged
 
 
 @dataclass
@@ -54,7 +58,10 @@ class Boxes(Dataset):
                 names.add(box.name)
         if not names:
             raise InvalidArgument(f"{self.path}: has {len(self.items)} images and no box; there is nothing to learn")
-        self.classes = ["background", *sorted(names)]
+        self.classes = ["background", *checked_names(self.path, sorted(names))]
+        if "background" in names:
+            raise InvalidArgument(f"{self.path}: boxes have the class 'background', which is what lies in no box; give it another name, or "
+                                  "remove the boxes")
 
     def images(self) -> List[Path]:
         return list(self.items)
@@ -72,23 +79,30 @@ class Boxes(Dataset):
         return Halves("data/train", "data/val", len(halves[0]), len(halves[1]), more={"label_map": "data/labelmap.prototxt"})
 
     def _convert(self, folder: Path, half: str, files: Sequence[Path], map_file: Path, options: ImportOptions) -> None:
-        annotations = folder / "annotations"
-        annotations.mkdir(exist_ok=True)
+        # convert_annoset reads words, so it gets links whose names have no spaces. Their names become the records'.
+        links = folder / "links"
         lines = []
         for number, file in enumerate(files):
             item = self.items.get(file) or self.val_items[file]
-            xml = annotations / f"{half}_{number:06}.xml"
-            xml.write_text(_xml(item), encoding="utf-8")
-            lines.append(f"{file.resolve()} {xml.resolve()}\n")
+            name, notes = _word(file.relative_to(self.path), number), f"notes/{half}_{number:06}.xml"
+            for place in (links / name, links / notes):
+                place.parent.mkdir(parents=True, exist_ok=True)
+            (links / name).symlink_to(file.resolve())
+            (links / notes).write_text(_xml(item), encoding="utf-8")
+            lines.append(f"{name} {notes}\n")
         listing = folder / f"{half}.txt"
         listing.write_text("".join(lines), encoding="utf-8")
-        run(options.program.parent / "convert_annoset", "--anno_type=detection", "--label_type=xml", f"--label_map_file={map_file}",
-            "--encoded", "--shuffle" if half == "train" else "--noshuffle", f"--shuffle_seed={options.seed}", "/", listing,
-            folder / half)
+        run(options.program.parent / "convert_annoset", "--anno_type=detection", "--label_type=xml",
+            f"--label_map_file={map_file.resolve()}", "--encoded", "--shuffle" if half == "train" else "--noshuffle",
+            f"--shuffle_seed={options.seed}", "./", listing.resolve(), (folder / half).resolve(), cwd=links)
+        listing.unlink()
+        shutil.rmtree(links)
 
 
 def _check_box(item: Annotated, box: Box) -> None:
     where = f"{item.file}: the box of '{box.name}' ({box.xmin:g}, {box.ymin:g}, {box.xmax:g}, {box.ymax:g})"
+    if not all(map(math.isfinite, (box.xmin, box.ymin, box.xmax, box.ymax))):
+        raise InvalidArgument(f"{where} has corners that are no numbers; mend it, or remove it")
     if not (box.xmin < box.xmax and box.ymin < box.ymax):
         raise InvalidArgument(f"{where} is empty; mend it, or remove it")
     if box.xmax <= 0 or box.ymax <= 0 or box.xmin >= item.width or box.ymin >= item.height:
@@ -116,12 +130,26 @@ def _quoted(name: str) -> str:
     return name.replace("\\", "\\\\").replace('"', '\\"')
 
 
+def _word(path: Path, number: int) -> str:
+    """A relative path without spaces; where it had some, the number tells it from others."""
+    word = "_".join(str(path).split())
+    return word if word == str(path) else f"{number:06}/{word}"
+
+
 def size_of(file: Path) -> Tuple[int, int]:
-    """Width and height in pixels."""
-    from PIL import Image, UnidentifiedImageError
+    """Width and height in pixels, as the image is shown: turned as its EXIF data say."""
+    from PIL import Image
 
     try:
         with Image.open(file) as image:
-            return image.size
-    except (OSError, UnidentifiedImageError) as error:
+            return upright_size(image)
+    except (OSError, Image.DecompressionBombError) as error:
         raise InvalidArgument(f"{file}: cannot be read as an image ({error}); remove it, with its boxes") from None
+
+
+def upright_size(image: Any) -> Tuple[int, int]:
+    """(width, height) of a PIL image as readers of ours turn it."""
+    if image.format == "PNG" and "exif" not in image.info:
+        return image.size  # of a PNG, getexif() would decode all pixels
+    is_turned = image.getexif().get(_ORIENTATION, 1) >= 5
+    return (image.height, image.width) if is_turned else image.size

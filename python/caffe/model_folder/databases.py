@@ -13,11 +13,17 @@ from .datasets import Halves, ImportOptions
 
 def run(program: Path, *words: object, cwd: Optional[Path] = None) -> str:
     """What a program prints on standard output. Raises Error with its last line where it fails."""
-    done = subprocess.run([str(program), *map(str, words)], capture_output=True, text=True, check=False, cwd=cwd)
+    texts = [argument(word) if isinstance(word, Path) else str(word) for word in words]
+    done = subprocess.run([str(program), *texts], capture_output=True, text=True, errors="replace", check=False, cwd=cwd)
     if done.returncode != 0:
         last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or [f"{program}: status {done.returncode}"]
         raise Error(last[0].partition("] ")[2] or last[0])
     return done.stdout
+
+
+def argument(path: Path) -> str:
+    """A path as a word of a command line, where a dash at its beginning would make it a flag."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
 
 
 def import_report(options: ImportOptions, *words: object) -> Dict[str, Any]:
@@ -35,8 +41,8 @@ def import_split(options: ImportOptions, folder: Path, *words: object) -> Halves
     report = import_report(options, *words, f"--val={100 * options.val:g}%")
     (folder / "train_val").rename(folder / "val")
     if report["validation_images"] == 0:
-        raise Error(f"{words[2]}: of {report['images']} images none was kept for testing, because each class has one alone; add "
-                    "images, or give a larger --val")
+        raise Error(f"{words[2]}: of {report['images']} images none was kept for testing: {100 * options.val:g}% of each class is less "
+                    "than one image; add images, so that each class has two or more, or give a larger --val, as in --val=50%")
     return Halves("data/train", "data/val", report["images"], report["validation_images"], mean=mean_of(report))
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import statistics
 import tempfile
@@ -17,6 +18,7 @@ from .databases import run
 from .datasets import Dataset, Halves, ImportOptions, open_dataset
 
 _LOOKED_AT = 200  # images whose sizes decide the net
+_MOST_EPOCHS = 100_000
 
 
 @dataclass
@@ -42,18 +44,28 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
     program: the program `caffe`. Raises InvalidArgument where the folder is there, where the set of
     images or a wish does not fit; Error where an image cannot be stored.
     """
-    if output.exists():
+    if output.exists() or output.is_symlink():
         raise InvalidArgument(f"{output}: is there already; give another --output, or remove it")
     if not 0 < wishes.val < 1:
         raise InvalidArgument(f"--val is {100 * wishes.val:g}%; give a share above 0% and below 100%")
+    if wishes.epochs is not None and not 0 < wishes.epochs <= _MOST_EPOCHS:
+        raise InvalidArgument(f"--epochs is {wishes.epochs:g}; give a number above 0, up to {_MOST_EPOCHS}")
+    if wishes.batch is not None and wishes.batch < 1:
+        raise InvalidArgument(f"--batch is {wishes.batch}; give 1 or more images")
     if wishes.weights is not None and not wishes.weights.is_file():
         raise InvalidArgument(f"--from is {wishes.weights}, which is no file; give a .caffemodel")
+    if photographs.is_dir() and photographs.resolve() in output.resolve().parents:
+        raise InvalidArgument(f"{output}: lies in {photographs}, the folder of the images, of which it would become a part; give another "
+                              "--output")
     dataset = open_dataset(photographs)
     usual = _usual_side(dataset)
     net = zoo.net_named(wishes.net, dataset.task) if wishes.net else zoo.choose(dataset.task, usual)
     side = _side(net, usual, wishes.side)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+    except OSError as error:
+        raise IoError(f"{output}: cannot be made: {error.strerror or error}; give another --output") from None
     try:
         partial.chmod(0o755)
         plan = _fill(partial, output.name, dataset, net, side, wishes, program)
@@ -135,17 +147,18 @@ def _side(net: zoo.Net, usual: int, wished: Optional[int]) -> int:
 def _readme(plan: recipes.Plan) -> str:
     dataset, halves = plan.dataset, plan.halves
     names = ", ".join(dataset.classes[:20]) + (", ..." if len(dataset.classes) > 20 else "")
+    name = shlex.quote(plan.name)
     ask = "detect" if dataset.task == "detection" else "classify"
-    asked = f"caffe {ask} {plan.name} IMAGE.jpg        # what an image shows\n" if dataset.task != "segmentation" else ""
+    asked = f"caffe {ask} {name} IMAGE.jpg        # what an image shows\n" if dataset.task != "segmentation" else ""
     return f"""# {plan.name}
 
 A net for {dataset.task}, `{plan.net.name}` ({plan.net.summary}), on images of {plan.side}x{plan.side} pixels.
 {halves.train_count} images are for training, {halves.val_count} for testing; {len(dataset.classes)} classes: {names}.
 
 ```sh
-caffe train {plan.name}                     # {plan.epochs} passes over the images; run it again to go on
-caffe evaluate {plan.name}                  # what it gets wrong: evaluation.html
-{asked}caffe export {plan.name} --onnx             # for other programs
+caffe train {name}                     # {plan.epochs} passes over the images; run it again to go on
+caffe evaluate {name}                  # what it gets wrong: evaluation.html
+{asked}caffe export {name} --onnx             # for other programs
 ```
 
 | file | what |

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
@@ -98,6 +99,25 @@ def beside(files: List[Path], seed: int, val: float) -> Tuple[List[Path], List[P
     random.Random(seed).shuffle(order)
     count = min(max(1, round(val * len(order))), len(order) - 1)
     return sorted(order[count:]), sorted(order[:count])
+
+
+def checked_names(where: Path, names: List[str]) -> List[str]:
+    """The names of classes. Raises InvalidArgument for one that no file of ours could hold: one with control characters
+    or of bytes that are no UTF-8."""
+    for name in names:
+        if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in name):
+            raise InvalidArgument(f"{where}: the class {ascii(name)} has control characters, or bytes that are no UTF-8, in its name; "
+                                  "rename it")
+    return names
+
+
+def lines_of(file: Path) -> List[str]:
+    """The lines of a text file that are not empty, without spaces at their ends. Raises InvalidArgument where it is no UTF-8."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"{file}: is no text in UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import List, Optional
 
 from ... import InvalidArgument
-from . import Dataset, Halves, ImportOptions, images_below
+from . import Dataset, Halves, ImportOptions, checked_names, images_below
 from ..databases import import_report, import_split, mean_of
+from .coco import is_coco
 
 KIND = "a folder with a folder of images for each class"
 _TRAIN, _VAL = ("train", "training"), ("val", "valid", "validation", "test", "testing")
@@ -29,7 +30,7 @@ def find(path: Path) -> Optional[Dataset]:
 
 
 def _has_boxes(path: Path) -> bool:
-    return next(path.rglob("*.xml"), None) is not None or any(path.glob("*.json"))
+    return next(path.rglob("*.xml"), None) is not None or any(is_coco(file) for file in path.glob("*.json"))
 
 
 def _folders(path: Path) -> List[Path]:
@@ -43,7 +44,7 @@ class ClassFolders(Dataset):
     def __init__(self, path: Path, train: Path, val: Optional[Path]) -> None:
         super().__init__(path)
         self.train, self.val = train, val
-        self.classes = [folder.name for folder in _folders(train)]
+        self.classes = checked_names(train, [folder.name for folder in _folders(train)])
         if len(self.classes) < 2:
             raise InvalidArgument(f"{train}: has one class, '{self.classes[0]}'; there is nothing to tell apart: give a folder for each "
                                   "of two classes or more")

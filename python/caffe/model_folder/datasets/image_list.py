@@ -6,9 +6,10 @@ from typing import List, Optional
 
 from ... import InvalidArgument
 from ..databases import import_split
-from . import Dataset, Halves, ImportOptions
+from . import Dataset, Halves, ImportOptions, checked_names, lines_of
 
 KIND = "a list, a text file with lines 'path label'"
+_MOST_CLASSES = 1_000_000
 
 
 def find(path: Path) -> Optional[Dataset]:
@@ -22,17 +23,25 @@ class ImageList(Dataset):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._paths: List[Path] = []
+        self._written: List[Path] = []
         labels = set()
         for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1):
             if not line.strip():
                 continue
             name, _, label = line.strip().rpartition(" ")
-            if not name or not label.isdigit():
+            if not name or not (label.isascii() and label.isdigit()):
                 raise InvalidArgument(f"{path}:{number}: '{line.strip()}' is no line 'path label'; labels are numbers from 0 on")
-            self._paths.append(path.parent / name.strip())
+            if len(label) > 9 or int(label) >= _MOST_CLASSES:
+                raise InvalidArgument(f"{path}:{number}: the label is {label}; labels are numbers of classes, from 0 on without gaps, and "
+                                      f"below {_MOST_CLASSES}")
+            self._written.append(Path(name.strip()))
+            self._paths.append(path.parent / self._written[-1])
             labels.add(int(label))
         if len(labels) < 2:
             raise InvalidArgument(f"{path}: has {len(labels)} classes; there is nothing to tell apart: list images of two classes or more")
+        absolute = sum(name.is_absolute() for name in self._written)
+        if 0 < absolute < len(self._written):
+            raise InvalidArgument(f"{path}: {absolute} of its {len(self._written)} paths begin with a slash; write all of them so, or none")
         self.classes = self._names(max(labels) + 1)
 
     def _names(self, count: int) -> List[str]:
@@ -40,7 +49,7 @@ class ImageList(Dataset):
         for name in ("classes.txt", "labels.txt"):
             file = self.path.parent / name
             if file.is_file():
-                lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+                lines = checked_names(file, lines_of(file))
                 if len(lines) != count:
                     raise InvalidArgument(f"{file}: has {len(lines)} names, but the labels of {self.path.name} go to {count - 1}; give "
                                           f"{count} names, or remove the file")
@@ -51,7 +60,9 @@ class ImageList(Dataset):
         return self._paths
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
-        halves = import_split(options, folder, "data", "import", self.path, folder / "train", "--shuffle",
+        # Absolute paths are read as the user wrote them; others begin at the list's folder.
+        root = ["--root=/"] if all(path.is_absolute() for path in self._written) else []
+        halves = import_split(options, folder, "data", "import", self.path, folder / "train", "--shuffle", *root,
                               f"--resize={options.side}x{options.side}", f"--seed={options.seed}", "--json")
         for half in ("train", "val"):
             (folder / half / "labels.txt").write_text("".join(f"{name}\n" for name in self.classes), encoding="utf-8")

@@ -3,11 +3,15 @@ and `SegmentationClass`). A mask has the number of a class in each pixel, 255 fo
 or labels.txt has their names."""
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import numpy as np
 
 from ... import InvalidArgument
-from . import Dataset, Halves, ImportOptions, beside, images_below
+from ..annotated import upright_size
+from . import Dataset, Halves, ImportOptions, beside, checked_names, images_below, lines_of
 
 KIND = "pairs of images and masks, in folders 'images' and 'masks'"
 IGNORED = 255
@@ -43,14 +47,14 @@ class MaskPairs(Dataset):
         values.discard(IGNORED)
         if len(values) < 2:
             raise InvalidArgument(f"{masks}: all pixels have the class {', '.join(map(str, values)) or IGNORED}; there is nothing to tell "
-                                  "apart")
+                                  f"apart: classes are numbers from 0 to {IGNORED - 1}, and {IGNORED} (white) is none")
         self.classes = self._names(max(values) + 1)
 
     def _names(self, count: int) -> List[str]:
         for name in ("classes.txt", "labels.txt"):
             file = self.path / name
             if file.is_file():
-                lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+                lines = checked_names(file, lines_of(file))
                 if len(lines) < count:
                     raise InvalidArgument(f"{file}: has {len(lines)} names, but the masks have classes up to {count - 1}")
                 return lines
@@ -82,30 +86,48 @@ class MaskPairs(Dataset):
 
 def _values(file: Path, mask: Path) -> set:
     """The classes in a mask. Raises InvalidArgument where it has not the image's size or is none."""
+    with _opened(file) as image:
+        width, height = upright_size(image)
+    with _opened(mask) as labels:
+        if (width, height) != labels.size:
+            raise InvalidArgument(f"{mask}: is of {labels.width}x{labels.height}, but its image of {width}x{height}; a mask "
+                                  "has a class for each pixel")
+        return set(np.unique(_classes(mask, labels)).tolist())
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """The image of a file. Raises InvalidArgument where it cannot be read, now or later."""
     from PIL import Image
 
     try:
-        with Image.open(file) as image, Image.open(mask) as labels:
-            if image.size != labels.size:
-                raise InvalidArgument(f"{mask}: is of {labels.width}x{labels.height}, but its image of {image.width}x{image.height}; a mask "
-                                      "has a class for each pixel")
-            if labels.mode not in ("L", "P", "1", "I", "I;16"):
-                raise InvalidArgument(f"{mask}: is a colour image ({labels.mode}); a mask has the number of a class in each pixel: save it "
-                                      "gray, or with a palette")
-            return {value for _, value in labels.getcolors(1 << 24)}
-    except OSError as error:
-        raise InvalidArgument(f"{file} or {mask.name}: cannot be read as an image ({error}); remove the pair") from None
+        with Image.open(file) as image:
+            yield image
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:  # SyntaxError: Pillow's of broken PNGs
+        raise InvalidArgument(f"{file}: cannot be read as an image ({error}); remove the pair") from None
+
+
+def _classes(mask: Path, labels: Any) -> np.ndarray:
+    """The class of each pixel, uint8: a grey value or the number of a palette's colour. Raises InvalidArgument where it is
+    neither, or more than a byte."""
+    if labels.mode not in ("L", "P", "1", "I", "I;16"):
+        raise InvalidArgument(f"{mask}: is a colour image ({labels.mode}); a mask has the number of a class in each pixel: save it "
+                              "gray, or with a palette")
+    classes = np.asarray(labels)
+    if classes.max(initial=0) > IGNORED or classes.min(initial=0) < 0:
+        raise InvalidArgument(f"{mask}: a pixel has the class {classes.max() if classes.max() > IGNORED else classes.min()}; classes are "
+                              f"numbers from 0 to {IGNORED - 1}, and {IGNORED} is none")
+    return classes.astype(np.uint8)
 
 
 def _resized(file: Path, mask: Path, side: int) -> Tuple:
     """Both of side x side pixels; classes of the mask are not mixed."""
     from PIL import Image, ImageOps
 
-    with Image.open(file) as image, Image.open(mask) as labels:
+    with _opened(file) as image:
         picture = ImageOps.exif_transpose(image).convert("RGB").resize((side, side), Image.BILINEAR)
-        # Not convert("L"), which would turn the palette's colours into brightness.
-        classes = Image.frombytes("L", labels.size, labels.tobytes()) if labels.mode == "P" else labels.convert("L")
-        return picture, classes.resize((side, side), Image.NEAREST)
+    with _opened(mask) as labels:
+        return picture, Image.fromarray(_classes(mask, labels)).resize((side, side), Image.NEAREST)
 
 
 def _means(image) -> Tuple[float, ...]:

@@ -9,7 +9,7 @@ from typing import Dict, List, Optional
 
 from ... import InvalidArgument
 from ..annotated import Annotated, Box, Boxes, size_of
-from . import Dataset, images_below
+from . import Dataset, images_below, lines_of
 
 KIND = "images with boxes as VOC has them: an XML file for each image"
 
@@ -23,37 +23,55 @@ class Voc(Boxes):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        notes = {file.stem: file for file in sorted(path.rglob("*.xml"))}
-        files = {file.stem: file for file in images_below(path) if "Segmentation" not in file.parent.name}
-        for stem in sorted(notes):
-            if stem not in files:
-                raise InvalidArgument(f"{notes[stem]}: there is no image {stem}.jpg or .png in {path}; add it, or remove the file")
+        notes = [file for file in sorted(path.rglob("*.xml")) if not file.is_dir()]
         if not notes:
             raise InvalidArgument(f"{path}: has no XML file with boxes")
-        items = {stem: _read(notes[stem], files[stem]) for stem in notes}
+        files: Dict[str, List[Path]] = {}
+        for file in images_below(path):
+            if "Segmentation" not in file.parent.name:
+                files.setdefault(file.stem, []).append(file)
+        items: Dict[str, List[Annotated]] = {}
+        for note in notes:
+            items.setdefault(note.stem, []).append(_read(note, self._image_of(note, files.get(note.stem, []))))
         val = self._listed("val") or self._listed("test")
         train = self._listed("train") or [stem for stem in items if stem not in set(val)]
         self.items = self._chosen(items, train)
         self.val_items = self._chosen(items, val)
         self.check()
 
+    def _image_of(self, note: Path, files: List[Path]) -> Path:
+        """The image of an XML file's name: the one beside it, else the only one, else that of the folder whose path is
+        the same apart from its first or last part."""
+        if not files:
+            raise InvalidArgument(f"{note}: there is no image {note.stem}.jpg or .png in {self.path}; add it, or remove the file")
+        within = note.relative_to(self.path).parent.parts
+        for near in ([file for file in files if file.parent == note.parent], files,
+                     [file for file in files if file.relative_to(self.path).parent.parts[1:] == within[1:]],
+                     [file for file in files if file.relative_to(self.path).parent.parts[:-1] == within[:-1]]):
+            if len(near) == 1:
+                return near[0]
+        raise InvalidArgument(f"{note}: could be of {files[0]} or of {files[1]}; put it beside its image, or rename one of them")
+
     def _listed(self, half: str) -> List[str]:
         file = self.path / "ImageSets" / "Main" / f"{half}.txt"
-        return [line.split()[0] for line in file.read_text(encoding="utf-8").splitlines() if line.strip()] if file.is_file() else []
+        return [line.split()[0] for line in lines_of(file)] if file.is_file() else []
 
-    def _chosen(self, items: Dict[str, Annotated], stems: List[str]) -> Dict[Path, Annotated]:
+    def _chosen(self, items: Dict[str, List[Annotated]], stems: List[str]) -> Dict[Path, Annotated]:
         missing = [stem for stem in stems if stem not in items]
         if missing:
             raise InvalidArgument(f"{self.path}/ImageSets/Main: names '{missing[0]}', of which there is no XML file")
-        return {items[stem].file: items[stem] for stem in stems}
+        return {item.file: item for stem in stems for item in items[stem]}
 
 
 def _read(notes: Path, image: Path) -> Annotated:
     try:
         root = ElementTree.parse(notes).getroot()
-    except ElementTree.ParseError as error:
-        raise InvalidArgument(f"{notes}: is no XML: {error}") from None
-    width, height = (int(float(root.findtext(f"size/{tag}", "0"))) for tag in ("width", "height"))
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: unknown encodings
+        raise InvalidArgument(f"{notes}: is no XML: {error}; mend it, or remove it") from None
+    try:
+        width, height = (int(float(root.findtext(f"size/{tag}") or 0)) for tag in ("width", "height"))
+    except (OverflowError, ValueError):
+        raise InvalidArgument(f"{notes}: its size has a width or height that is no number; mend it, or remove the size") from None
     if width <= 0 or height <= 0:
         width, height = size_of(image)
     boxes = []
