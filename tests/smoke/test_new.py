@@ -2,10 +2,13 @@
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+import zlib
 
+import numpy as np
 import pytest
 from google.protobuf import text_format
 from PIL import Image, ImageDraw
@@ -55,10 +58,10 @@ def voc(folder, **changes):
     for name, box in with_boxes(folder):
         root = ElementTree.Element("annotation")
         size = ElementTree.SubElement(root, "size")
-        for tag, value in (("width", 96), ("height", 64)):
+        for tag, value in zip(("width", "height"), changes.get("size", (96, 64))):
             ElementTree.SubElement(size, tag).text = str(value)
         node = ElementTree.SubElement(root, "object")
-        ElementTree.SubElement(node, "name").text = "brick"
+        ElementTree.SubElement(node, "name").text = changes.get("name", "brick")
         corners = ElementTree.SubElement(node, "bndbox")
         for tag, value in zip(("xmin", "ymin", "xmax", "ymax"), changes.get("box", box)):
             ElementTree.SubElement(corners, tag).text = str(value)
@@ -167,18 +170,42 @@ def wrong(what):
         "no box": (lambda f: coco(f, annotations=[]), "and no box; there is nothing to learn"),
         "an image that is not there": (lambda f: coco(f, images=[{"id": 0, "file_name": "x.png"}]),
                                        "names the image 'x.png', which is not there"),
-        "a field that is missing": (lambda f: coco(f, categories=[{"name": "x"}]), "is not as COCO's files are: KeyError: 'id'"),
+        "a field that is missing": (lambda f: coco(f, categories=[{"name": "x"}]), "is not as COCO's files are: categories[0]: KeyError: 'id'"),
         "a mask of another size": (lambda f: masks(f, mask_side=40), "is of 40x40, but its image of 48x48"),
         "a mask without a class": (lambda f: [Image.new("L", (48, 48)).save(file) for file in (masks(f) / "masks").iterdir()],
                                    "all pixels have the class 0; there is nothing to tell apart"),
         "a mask in colours": (lambda f: Image.new("RGB", (48, 48)).save(masks(f) / "masks/0.png"), "is a colour image (RGB)"),
-        "a broken image": (lambda f: (masks(f) / "images/0.jpg").write_bytes(b"no image"), "cannot be read as an image"),
+        "a broken image": (lambda f: (masks(f) / "images/0.jpg").write_bytes(b"no image"), "images/0.jpg: cannot be read as an image"),
+        "half an image": (lambda f: cut(masks(f) / "masks/0.png", 70), "masks/0.png: cannot be read as an image"),
+        "a mask of 16 bits": (lambda f: Image.new("I;16", (48, 48), 1880).save(masks(f) / "masks/0.png"), "a pixel has the class 1880"),
+        "names of another encoding": (lambda f: (masks(f) / "classes.txt").write_bytes(b"caf\xe9\nb\n"),
+                                      "classes.txt: is no text in UTF-8 (invalid continuation byte at byte 3)"),
+        "a class of two lines": (lambda f: voc(f, name="a\nb"), "the class 'a\\nb' has control characters"),
+        "a class of other bytes": (lambda f: classes(f, names=["red", "caf\udce9"]), "the class 'caf\\udce9' has control characters, or bytes"),
+        "objects that are background": (lambda f: voc(f, name="background"), "boxes have the class 'background'"),
+        "a box without an end": (lambda f: voc(f, box=(1, 2, "inf", 9)), "(1, 2, inf, 9) has corners that are no numbers"),
+        "a size that is no number": (lambda f: voc(f, size=("x", 64)), "its size has a width or height that is no number"),
+        "a box of no image": (lambda f: coco(f, annotations=[{"image_id": 99, "category_id": 7, "bbox": [1, 2, 3, 4]}]),
+                              "annotations[0] has the image_id 99, which no image of the file has"),
+        "an image of two folders": (lambda f: (coco(f), twice(f, "0.png")), "names the image '0.png', which could be"),
     }[what]
+
+
+def cut(file, count):
+    file.write_bytes(file.read_bytes()[:count])
+
+
+def twice(folder, name):
+    (folder / "more").mkdir()
+    (folder / "more" / name).write_bytes((folder / "pictures" / name).read_bytes())
 
 
 @pytest.mark.parametrize("what", ["nothing", "an empty folder", "one class", "an empty class", "other classes in a half", "a box outside",
                                   "an empty box", "no box", "an image that is not there", "a field that is missing",
-                                  "a mask of another size", "a mask without a class", "a mask in colours", "a broken image"])
+                                  "a mask of another size", "a mask without a class", "a mask in colours", "a broken image", "half an image",
+                                  "a mask of 16 bits", "names of another encoding", "a class of two lines", "a class of other bytes",
+                                  "objects that are background", "a box without an end", "a size that is no number", "a box of no image",
+                                  "an image of two folders"])
 def test_sets_that_are_none(folder, what):
     make, text = wrong(what)
     make(folder / "photos")
@@ -252,13 +279,21 @@ def test_published_weights_keep_their_images(folder):
 
 def test_wishes_that_do_not_fit(folder):
     classes(folder / "photos")
+    (folder / "file").write_text("")
     for words, text in ((["--net=resnet"], "net 'resnet' is not there; for classification there are mobilenet_v2, resnet18"),
                         (["--net=unet"], "net 'unet' is for segmentation; for classification there are"),
                         (["--size=30"], "--size is 30; net 'resnet20' takes multiples of 4 from 16 to 96"),
                         (["--val=0%"], "--val is 0%; give a share above 0% and below 100%"),
                         (["--val=5"], "--val is '5'; give a share of the images, as in 15%"),
+                        (["--val=a%"], "--val is 'a%'; give a share of the images, as in 15%"),
+                        (["--val=1%"], "of 24 images none was kept for testing: 1% of each class is less than one image"),
+                        (["--epochs=0"], "--epochs is 0; give a number above 0"), (["--epochs=nan"], "--epochs is nan; give a number"),
+                        (["--batch=0"], "--batch is 0; give 1 or more images"),
+                        (["--output=photos/m"], "photos/m: lies in photos, the folder of the images"),
+                        (["--output=file/m"], "file/m: cannot be made: "),
                         (["--from=x.caffemodel"], "--from is x.caffemodel, which is no file; give a .caffemodel")):
-        assert text in caffe(folder, "new", "photos", *words, status=1)
+        said = caffe(folder, "new", "photos", *words, status=1)
+        assert text in said and "Traceback" not in said
     (folder / "photos_model").mkdir()
     assert "photos_model: is there already; give another --output, or remove it" in caffe(folder, "new", "photos", status=1)
 
@@ -266,3 +301,123 @@ def test_wishes_that_do_not_fit(folder):
 def test_nets_are_listed(folder):
     said = caffe(folder, "new", "--nets")
     assert all(name in said for name in ("resnet18", "unet", "ssd_small"))
+
+
+@pytest.mark.parametrize("names", [["a b", " lead", "trail "], ["\u732b", "chien \xe9", "\U0001f600"], ['"q"', "it's", "back\\slash"],
+                                   ["<b>&", "a,b"], ["Cat", "cat"], ["-x", "--help"]])
+def test_names_of_classes_stay_as_they_are(folder, names):
+    classes(folder / "photos", names=names)
+    caffe(folder, "new", "photos", "--epochs=1")
+    assert list(read(folder / "photos_model/deploy.prototxt", "NetParameter").model_info.label) == sorted(names)
+
+
+@pytest.mark.parametrize("name, asked, model", [("-set", "./-set", "./-set_model"), ("my photos.v2", "my photos.v2", "'my photos.v2_model'")])
+def test_the_next_command_can_be_copied(folder, name, asked, model):
+    classes(folder / name)
+    assert caffe(folder, "new", asked, "--epochs=1").rstrip().endswith(f"next:  caffe train {model}")
+    assert f"caffe train {model.removeprefix('./')} " in (folder / f"{name}_model/README.md").read_text()
+
+
+def boxes_of(database):
+    """(end of the record's key, corners of its first box) of each record."""
+    import lmdb
+    found = []
+    with lmdb.open(str(database), readonly=True, lock=False) as environment, environment.begin() as transaction:
+        for key, value in transaction.cursor():
+            box = caffe_pb2.AnnotatedDatum.FromString(value).annotation_group[0].annotation[0].bbox
+            found.append((key.decode(), [round(corner, 3) for corner in (box.xmin, box.ymin, box.xmax, box.ymax)]))
+    return found
+
+
+@pytest.mark.parametrize("make", [voc, coco])
+def test_boxes_of_paths_with_spaces(folder, make):
+    make(folder / "my scenes")
+    (folder / "my scenes/pictures").rename(folder / "my scenes/all pictures")
+    said = caffe(folder, "new", "my scenes", "--output=my model", "--size=64")
+    assert "7 images for training and 1 for testing" in said
+    found = boxes_of(folder / "my model/data/train") + boxes_of(folder / "my model/data/val")
+    assert len(found) == 8 and all("all_pictures/" in key for key, _ in found)
+    assert sorted(path.name for path in (folder / "my model/data").iterdir()) == ["labelmap.prototxt", "train", "val"]
+
+
+@pytest.mark.parametrize("make", [voc, coco])
+def test_images_of_equal_names_keep_their_own_boxes(folder, make):
+    """In two folders, with boxes at other places."""
+    for half in "ab":
+        make(folder / half, box=(8, 10, 40, 50) if half == "a" else (48, 10, 80, 50))
+        (folder / "scenes").mkdir(exist_ok=True)
+        (folder / half / "pictures").rename(folder / "scenes" / half)
+    if make is coco:
+        parts = [json.loads((folder / half / "instances.json").read_text()) for half in "ab"]
+        for half, (part, x) in enumerate(zip(parts, (8, 48))):
+            for image in part["images"]:
+                image.update(id=f"{half}{image['id']}", file_name=f"{'ab'[half]}/{image['file_name']}")
+            for box in part["annotations"]:
+                box.update(image_id=f"{half}{box['image_id']}", bbox=[x, 10, 32, 40])
+        whole = {**parts[0], **{kind: parts[0][kind] + parts[1][kind] for kind in ("images", "annotations")}}
+        (folder / "scenes/instances.json").write_text(json.dumps(whole))
+    caffe(folder, "new", "scenes", "--output=m", "--size=64")
+    found = boxes_of(folder / "m/data/train") + boxes_of(folder / "m/data/val")
+    assert len(found) == 16
+    for key, (xmin, *_) in found:
+        assert xmin == (0.083 if "_a/" in key else 0.5), key
+
+
+def test_photographs_that_are_turned(folder):
+    """Their boxes and masks are of the image as it is shown, which is how it is read."""
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    voc(folder / "scenes", size=(0, 0), box=(8, 60, 50, 90))
+    masks(folder / "cells", side=48)
+    for file in (folder / "scenes/pictures").glob("*.png"):
+        Image.new("RGB", (96, 64)).save(file.with_suffix(".jpg"), exif=turned)
+        file.unlink()
+    caffe(folder, "new", "scenes", "--output=m", "--size=64")
+    assert {tuple(box) for _, box in boxes_of(folder / "m/data/train")} == {(0.125, 0.625, 0.781, 0.938)}
+    for file in (folder / "cells/images").glob("*.jpg"):
+        Image.new("RGB", (40, 64)).save(file, exif=turned)
+        Image.new("L", (64, 40), 1).save(folder / "cells/masks" / f"{file.stem}.png")
+    Image.new("L", (64, 40), 0).save(folder / "cells/masks/0.png")
+    assert "segmentation of 2 classes" in caffe(folder, "new", "cells", "--output=n")
+
+
+@pytest.mark.parametrize("mode, count", [("1", 2), ("I;16", 3), ("P", 3)])
+def test_masks_of_other_kinds_of_pixels(folder, mode, count):
+    masks(folder / "cells")
+    for file in (folder / "cells/masks").iterdir():
+        pixels = np.repeat(np.arange(48)[:, None] * count // 48, 48, axis=1)
+        mask = Image.fromarray(pixels.astype({"1": bool, "I;16": np.uint16, "P": np.uint8}[mode]))
+        if mode == "P":
+            mask.putpalette([90, 90, 90, 255, 0, 0, 0, 0, 255])
+        assert mask.mode == mode
+        mask.save(file)
+    caffe(folder, "new", "cells", "--output=m", "--size=48")
+    with Image.open(folder / "m/data/train/masks/000000.png") as mask:
+        assert sorted({value for _, value in mask.getcolors()}) == list(range(count))
+
+
+def test_lists_of_odd_paths_and_labels(folder):
+    classes(folder / "photos")
+    lines = [f"{folder}/photos/{name}/{number}.png {label}\n" for label, name in enumerate(COLOURS) for number in range(8)]
+    (folder / "list.txt").write_text("".join(lines))
+    assert "18 images for training and 6 for testing" in caffe(folder, "new", "list.txt", "--output=m", "--val=25%")
+    for line, text in (("photos/red/0.png 1", "24 of its 25 paths begin with a slash"),
+                       (f"{folder}/photos/red/0.png 99999999999999999999", "list.txt:25: the label is 99999999999999999999"),
+                       (f"{folder}/photos/red/0.png \u00b2", "is no line 'path label'; labels are numbers from 0 on")):
+        (folder / "list.txt").write_text("".join([*lines, line]))
+        said = caffe(folder, "new", "list.txt", "--output=n", status=1)
+        assert text in said and "Traceback" not in said
+
+
+def test_notes_in_json_beside_classes(folder):
+    (classes(folder / "photos") / "about.json").write_text('{"by": "me"}')
+    assert "classification of 3 classes" in caffe(folder, "new", "photos")
+
+
+def test_an_image_that_claims_to_be_huge(folder):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 60000, 60000, 8, 2, 0, 0, 0))
+    (classes(folder / "photos") / "blue/00.png").write_bytes(b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", b"") + chunk(b"IEND", b""))
+    said = caffe(folder, "new", "photos")
+    assert "left out: blue/00.png: " in said and "classification of 3 classes" in said
