@@ -62,6 +62,21 @@ def test_the_best_weights_are_taken(folder):
     assert '"red"' in caffe(folder, "classify", "m", "photos/red/0.png")
 
 
+def test_layers_without_weights_are_named(folder):
+    """A model of other classes has all of the net but its last layer."""
+    classes(folder / "photos", count=14)
+    model = trained(folder, "photos", "--batch=8", "--size=16", iterations=2)
+    classes(folder / "others", count=14, names=["blue", "red"])
+    caffe(folder, "new", "others", "--output=o", "--batch=8", "--size=16", "--epochs=1")
+    weights = next((model / "snapshots").glob("*.caffemodel"))
+    said = caffe(folder, "evaluate", "o", f"--weights={weights}")
+    text = "has no weights of 1 of the net's 58 layers with parameters ('fc10_2_classes')"
+    assert f"warning: ../m/snapshots/{weights.name}: {text}" in said
+    assert json.loads((folder / "o/evaluation.json").read_text())["untrained"] == ["fc10_2_classes"]
+    assert "has no weights of 1 of the net&#39;s 58 layers" in (folder / "o/evaluation.html").read_text()
+    assert "has no weights" not in caffe(folder, "evaluate", "m") and "has no weights" not in (model / "evaluation.html").read_text()
+
+
 def test_boxes(folder):
     coco(folder / "scenes")
     model = trained(folder, "scenes", "--size=64", "--batch=4", "--val=50%")

@@ -257,6 +257,8 @@ def test_a_net_of_a_file_learns_other_classes(folder):
 @pytest.mark.parametrize("old, new, said", [
     ('bottom: "fc" top: "prob"', 'bottom: "conv" top: "prob"', "has 1 inputs and 2 outputs"),
     ("dim: 3 dim: 16 dim: 16", "dim: 3 dim: 16 dim: 17", "whose input has the shape 1x3x16x17, not Nx3xSxS"),
+    ('name: "conv"', 'name: "loss"', "whose layer 'loss' makes or is called 'loss', as a layer that training adds; rename it"),
+    ('"fc"', '"label"', "whose layer 'label' makes or is called 'label', as a layer that training adds; rename it"),
     ('type: "InnerProduct"', 'type: "Softmax"', "whose last layer with num_output, 'conv', does not make its output"),
     ("MEAN", "", "does not say what images it was trained on; write their mean and scale into the net: model_info")])
 def test_a_net_of_a_file_that_does_not_fit_is_refused(folder, old, new, said):
@@ -267,10 +269,28 @@ def test_a_net_of_a_file_that_does_not_fit_is_refused(folder, old, new, said):
     assert said in text and not (folder / "photos_model").exists(), text
 
 
+def weights(file, *layers):
+    """A file with a blob of one number for each layer."""
+    blob = caffe_pb2.BlobProto(shape=caffe_pb2.BlobShape(dim=[1]), data=[0.5])
+    net = caffe_pb2.NetParameter(layer=[caffe_pb2.LayerParameter(name=name, type="Convolution", blobs=[blob]) for name in layers])
+    file.write_bytes(net.SerializeToString())
+    return file
+
+
+def test_weights_of_another_net(folder):
+    classes(folder / "photos")
+    weights(folder / "w.caffemodel", "other", "more")
+    said = caffe(folder, "new", "photos", "--net=resnet20", "--from=w.caffemodel", status=1)
+    assert "none of its 2 layers with weights ('other', ...) is one of net 'resnet20'" in said
+    (folder / "w.caffemodel").write_bytes(b"\xff" * 40)
+    said = caffe(folder, "new", "photos", "--net=resnet20", "--from=w.caffemodel", status=1)
+    assert "w.caffemodel" in said and "Traceback" not in said
+
+
 def test_published_weights_keep_their_images(folder):
     """They were not trained on (pixel - mean of these images) / 64."""
     classes(folder / "photos")
-    (folder / "w.caffemodel").write_bytes(caffe_pb2.NetParameter(name="none").SerializeToString())
+    weights(folder / "w.caffemodel", "conv1")
     caffe(folder, "new", "photos", "--net=mobilenet_v2", "--from=w.caffemodel")
     net = text_format.Parse((folder / "photos_model/train_val.prototxt").read_text(), caffe_pb2.NetParameter())
     transform = net.layer[0].transform_param

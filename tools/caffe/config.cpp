@@ -23,7 +23,10 @@ class Config : public Command {
 
   void Run() override {
     const UserDefaults& defaults = UserDefaults::Get();
-    if (defaults.file().empty()) {
+    if (defaults.file().empty() && defaults.reason() == "CAFFE_CONFIG") {
+      std::cout << "no configuration (CAFFE_CONFIG is empty): name a file in it, or unset it for "
+                   "~/.config/cortado/config.prototxt\n";
+    } else if (defaults.file().empty()) {
       std::cout << "no configuration (" << defaults.reason()
                 << "): write cortado/config.prototxt there, or name a file in CAFFE_CONFIG\n";
     } else {

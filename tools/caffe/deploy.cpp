@@ -4,12 +4,14 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <system_error>
 
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/model_info.hpp"
 #include "tools/caffe/command.hpp"
+#include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
@@ -33,9 +35,14 @@ class Deploy : public Command {
 
   void Run() override {
     RequireModel(model_);
+    Require(!ModelFolder::Is(model_), model_, ": is a folder; give the net that was trained: ", model_,
+            "/train_val.prototxt");
     Require(!output_.empty(), "--output is missing; give the file to write");
     Require(force_ || !std::filesystem::exists(output_), output_,
             ": is there already; give --force to write over it");
+    std::error_code not_there;
+    Require(!std::filesystem::equivalent(model_, output_, not_there), output_,
+            ": is the net that was trained, which would be lost; give another --output");
     NetOptions options = net_flags_.ToNetOptions(/*with_backward=*/false);
     options.allocate = false;
     // What replaced missing data would tell nothing of its files.

@@ -29,7 +29,7 @@ def log_loss(labels: np.ndarray, probabilities: np.ndarray) -> float:
     """
     labels, probabilities = _checked(labels, probabilities)
     own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    return float(-np.log(np.maximum(own, np.finfo(np.float32).tiny)).mean())
+    return float(-np.log(np.maximum(own, np.finfo(np.float32).tiny)).mean()) + 0.0  # not -0
 
 
 def calibration(confidences: np.ndarray, is_right: np.ndarray, bins: int = 15) -> Dict[str, Any]:

@@ -8,9 +8,10 @@ import statistics
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from .. import InvalidArgument, IoError, model_info, zoo
+from ..proto import caffe_pb2
 from ..prototxt import text_of
 from . import recipes
 from .annotated import size_of
@@ -91,7 +92,10 @@ def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wi
     batch = min(wishes.batch or net.batch, halves.train_count)
     mean, scale = _pixels(net, wishes.weights, halves)
     plan = recipes.Plan(name, net, dataset, halves, side, stored, batch, epochs, wishes.seed, weights, mean, scale)
-    _write(folder / "train_val.prototxt", recipes.train_val(plan), f"{net.name} for {len(dataset.classes)} classes.")
+    definition = recipes.train_val(plan)
+    if wishes.weights is not None:
+        _require_common_layer(wishes.weights, definition, net)
+    _write(folder / "train_val.prototxt", definition, f"{net.name} for {len(dataset.classes)} classes.")
     _write(folder / "solver.prototxt", recipes.solver(plan), "Paths begin at this folder: caffe train FOLDER.")
     _deploy(folder, program)
     (folder / "README.md").write_text(_readme(plan), encoding="utf-8")
@@ -110,6 +114,19 @@ def _pixels(net: zoo.Net, weights: Optional[Path], halves: Halves) -> Tuple[Tupl
         raise InvalidArgument(f"--from is {weights}, which does not say what images it was trained on; write their mean and "
                               "scale into the net: model_info { mean_value: 104 mean_value: 117 mean_value: 123 scale: 1 }")
     return mean, scale
+
+
+def _require_common_layer(weights: Path, definition: Any, net: zoo.Net) -> None:
+    """Raises InvalidArgument where no layer of the net has a name that one of the file has. Sizes are compared in training."""
+    if weights.suffix == ".h5":
+        return
+    content = caffe_pb2.NetParameter()
+    content.ParseFromString(weights.read_bytes())
+    given = [layer.name for layer in [*content.layer, *content.layers] if layer.blobs]
+    if not set(given) & {layer.name for layer in definition.layer}:
+        named = f" ('{given[0]}', ...)" if given else ""
+        raise InvalidArgument(f"--from is {weights}: none of its {len(given)} layers with weights{named} is one of net '{net.name}'; layers "
+                              "are matched by name: give weights of this net")
 
 
 def _write(file: Path, message: object, comment: str) -> None:
@@ -139,7 +156,8 @@ def _side(net: zoo.Net, usual: int, wished: Optional[int]) -> int:
     least, normal, most = net.sides
     if wished is not None:
         if not least <= wished <= most or wished % net.multiple:
-            raise InvalidArgument(f"--size is {wished}; net '{net.name}' takes multiples of {net.multiple} from {least} to {most}")
+            takes = f"multiples of {net.multiple} from {least} to {most}" if least < most else f"{most} alone"
+            raise InvalidArgument(f"--size is {wished}; net '{net.name}' takes {takes}")
         return wished
     return max(least, min(normal, usual) // net.multiple * net.multiple)
 

@@ -8,6 +8,7 @@ from ..net_spec import Function, Top
 from . import Net
 from .common import ONE_CYCLE, Head, Model
 
+_TAKEN = {"label", "loss", "accuracy"}
 _SCORES = {"InnerProduct": "inner_product_param", "Convolution": "convolution_param"}
 
 
@@ -56,6 +57,11 @@ def net_of_file(file: Path) -> Net:
     scores = [layer for layer in layers if layer.type in _SCORES]
     if not layers or not scores:
         refuse("which has no layer with num_output")
+    for layer in layers:
+        for name in _TAKEN.intersection((layer.name, *layer.top)) - {net.inputs[0]}:
+            refuse(f"whose layer '{layer.name}' makes or is called '{name}', as a layer that training adds; rename it")
+        if layer.name == "data":
+            refuse("whose layer 'data' is called as the data layer that training adds; rename it")
     classes = getattr(scores[-1], _SCORES[scores[-1].type]).num_output
     if net.blobs[net.outputs[0]].count != classes * shape[0]:
         refuse(f"whose last layer with num_output, '{scores[-1].name}', does not make its output")
