@@ -6,19 +6,20 @@ import sys
 from ._caffe import Error, InvalidArgument, IoError, init_log
 
 
-def run_command(name, work):
-    """Runs work(), all that `caffe NAME` does, and returns the exit status. Our errors and files that the system refuses
-    end in one line. Ctrl-C, and a reader of the output that is gone, end the process as they end other programs."""
+def run_command(name, work, also=()):
+    """Runs work(), all that `caffe NAME` does, and returns the exit status. Our errors, those of the types `also` and files
+    that the system refuses end in one line. Ctrl-C, and a reader of the output that is gone, end the process as they end
+    other programs."""
     try:
         work()
         sys.stdout.flush()
-    except Error as error:
+    except (Error, *also) as error:
         print(f"caffe {name}: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         _end_by(signal.SIGPIPE)
     except OSError as error:
-        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename).removesuffix('.partial')}: "
         print(f"caffe {name}: {where}{error.strerror or error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -50,6 +51,13 @@ def require_place(file):
         raise IoError(f"{file}: there is no folder {folder}; make it first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise IoError(f"{file}: no file can be made in the folder {folder} (no permission to write); name another one")
+
+
+def require_other(file, *read):
+    """Raises InvalidArgument where the file to write is one of those that are read; "" and None are none."""
+    for other in filter(None, read):
+        if os.path.exists(file) and os.path.exists(other) and os.path.samefile(file, other):
+            raise InvalidArgument(f"{file}: would be written over {other}, which is read; give another --output")
 
 
 def with_extension(file, extension):

@@ -33,6 +33,18 @@ def test_there_and_back(tmp_path):
     assert [layer.type for layer in net.layers] == ["Input", "Convolution"]
 
 
+@pytest.mark.parametrize("command", [("export", "net.prototxt", "--output", "net.prototxt"), ("import", "net.onnx", "--output", "net.onnx"),
+                                     ("import", "net.caffemodel", "--output", "net.prototxt")])
+def test_what_is_read_is_not_written_over(tmp_path, command):
+    (tmp_path / "net.prototxt").write_text(NET)
+    assert _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx").returncode == 0
+    (tmp_path / "net.caffemodel").write_bytes((tmp_path / "net.onnx").read_bytes())
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    done = _caffe(tmp_path, *command)
+    assert done.returncode == 1 and "which is read; give another --output" in done.stderr
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
 OLD_NET = """name: "old" input: "data" input_dim: 32 input_dim: 3 input_dim: 8 input_dim: 8
 layers { name: "conv" type: CONVOLUTION bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 } }"""
 DATA = 'layer { name: "images" type: "DummyData" top: "data" dummy_data_param { shape { dim: 32 dim: 3 dim: 8 dim: 8 } } }'

@@ -2,8 +2,8 @@
 import argparse
 import sys
 
-from .. import TEST, Error, Net
-from .._output import require_place, start_log, with_extension
+from .. import TEST, Net
+from .._output import require_other, require_place, run_command, start_log, with_extension
 from . import FEWEST_IMAGES, METHODS, calibrate
 from .report import layer_errors
 
@@ -41,25 +41,22 @@ def _print_report(net, calibration):
 def main(arguments=None):
     options = _parser().parse_args(arguments)
     start_log()
-    try:
-        file = with_extension(options.output, ".json")
-        require_place(file)
-        net = Net(options.net, TEST, weights=options.weights)
-        calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)
-        calibration.save(file)
-        print(f"wrote {file}: {len(calibration.ranges)} blobs, {calibration.describe_images()}, {calibration.method}")
-        if calibration.images < FEWEST_IMAGES:
-            print(f"warning: different images in the data: {calibration.images}; give {FEWEST_IMAGES} at least, some hundreds are "
-                  "usual", file=sys.stderr)
-        if options.report:
-            _print_report(net, calibration)
-    except OSError as error:
-        print(f"caffe calibrate: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
-        return 1
-    except (Error, ValueError) as error:
-        print(f"caffe calibrate: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_command("calibrate", lambda: _calibrate(options), also=(ValueError,))
+
+
+def _calibrate(options):
+    file = with_extension(options.output, ".json")
+    require_place(file)
+    require_other(file, options.net, *options.weights.split(","))
+    net = Net(options.net, TEST, weights=options.weights)
+    calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)
+    calibration.save(file)
+    print(f"wrote {file}: {len(calibration.ranges)} blobs, {calibration.describe_images()}, {calibration.method}")
+    if calibration.images < FEWEST_IMAGES:
+        print(f"warning: different images in the data: {calibration.images}; give {FEWEST_IMAGES} at least, some hundreds are "
+              "usual", file=sys.stderr)
+    if options.report:
+        _print_report(net, calibration)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ def import_split(options: ImportOptions, folder: Path, *words: object) -> Halves
     report = import_report(options, *words, f"--val={100 * options.val:g}%")
     (folder / "train_val").rename(folder / "val")
     if report["validation_images"] == 0:
-        raise Error(f"{words[2]}: of {report['images']} images none was kept for testing: {100 * options.val:g}% of each class is less "
-                    "than one image; add images, so that each class has two or more, or give a larger --val, as in --val=50%")
+        raise Error(f"{words[2]}: of {report['images']} images none was kept for testing: {100 * options.val:g}% of each class rounds to no "
+                    "image; add images, so that each class has two or more, or give a larger --val, as in --val=50%")
     return Halves("data/train", "data/val", report["images"], report["validation_images"], mean=mean_of(report))
 
 

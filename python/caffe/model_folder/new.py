@@ -45,6 +45,8 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
     program: the program `caffe`. Raises InvalidArgument where the folder is there, where the set of
     images or a wish does not fit; Error where an image cannot be stored.
     """
+    if any("\ud800" <= letter <= "\udfff" or ord(letter) < 32 for letter in str(output)):
+        raise InvalidArgument(f"{ascii(str(output))}: has bytes that are no UTF-8, or control characters, in its name; give another --output")
     if output.exists() or output.is_symlink():
         raise InvalidArgument(f"{output}: is there already; give another --output, or remove it")
     if not 0 < wishes.val < 1:

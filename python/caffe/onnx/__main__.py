@@ -6,8 +6,8 @@ import zipfile
 
 import numpy as np
 
-from .. import Error, InvalidArgument, IoError
-from .._output import start_log, weights_beside, with_extension
+from .. import InvalidArgument, IoError
+from .._output import require_other, run_command, start_log, weights_beside, with_extension
 from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names
 from .pixels import PREPROCESSINGS
 
@@ -112,6 +112,8 @@ def _export(options):
     inputs = None if options.inputs is None else _arrays_in(options.inputs)
     is_caffe = options.profile is not None and load_profile(options.profile).format == "caffe"
     file = with_extension(options.output, ".prototxt" if is_caffe else ".onnx")
+    for written in (file, weights_beside(file)) if is_caffe else (file,):
+        require_other(written, options.net, *(options.weights or "").split(","), options.inputs, options.int8)
     report = export(options.net, file, options.weights, opset=options.opset, detection=options.detection,
                     check=options.check, inputs=inputs, tolerance=options.tolerance, profile=options.profile,
                     allow_unsupported=options.allow_unsupported, batch=options.batch, int8=options.int8,
@@ -138,6 +140,8 @@ def _import(options):
     shapes = dict(_shape_given(text) for text in options.shape)
     net = with_extension(options.output, ".prototxt")
     weights = weights_beside(net)
+    for file in (net, weights):
+        require_other(file, options.model)
     result = import_model(options.model, net, weights, shapes=shapes, tolerance=options.tolerance,
                           preprocessing=options.preprocessing)
     for name, difference in result.differences.items():
@@ -158,16 +162,7 @@ def _shape_given(text):
 def main(arguments=None):
     options = _parser().parse_args(arguments)
     start_log()
-    try:
-        options.run(options)
-    except OSError as error:
-        file = os.fspath(error.filename or "").removesuffix(".partial")
-        print(f"caffe {options.command}: {file + ': ' if file else ''}{error.strerror or error}", file=sys.stderr)
-        return 1
-    except (Error, ValueError) as error:
-        print(f"caffe {options.command}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_command(options.command, lambda: options.run(options), also=(ValueError,))
 
 
 if __name__ == "__main__":
