@@ -442,3 +442,14 @@ def test_an_image_that_claims_to_be_huge(folder):
     (classes(folder / "photos") / "blue/00.png").write_bytes(b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", b"") + chunk(b"IEND", b""))
     said = caffe(folder, "new", "photos")
     assert "left out: blue/00.png: " in said and "classification of 3 classes" in said
+
+
+def test_deploy_takes_a_net_and_spares_it(folder):
+    (folder / "m").mkdir()
+    (folder / "m/train_val.prototxt").write_text('layer { name: "data" type: "DummyData" top: "data" dummy_data_param { shape { dim: 1 } } }')
+    assert "m: is a folder; give the net that was trained: m/train_val.prototxt" in caffe(
+        folder, "deploy", "m", "--output=deploy.prototxt", status=1)
+    before = (folder / "m/train_val.prototxt").read_text()
+    said = caffe(folder, "deploy", "m/train_val.prototxt", "--output=m/../m/train_val.prototxt", "--force", status=1)
+    assert "is the net that was trained, which would be lost; give another --output" in said
+    assert (folder / "m/train_val.prototxt").read_text() == before
