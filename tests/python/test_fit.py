@@ -1,5 +1,7 @@
 """caffe.fit on arrays: what it computes, in which order, and how it goes on."""
 import _thread
+import gc
+import weakref
 
 import caffe
 import numpy as np
@@ -248,6 +250,20 @@ def test_saved_weights(tmp_path, write):
     tuned = caffe.fit(message(DEEP), x, y, epochs=1, batch=10,
                       solver={"base_lr": 1e-9, "weights": [str(tmp_path / "w.caffemodel")]})
     np.testing.assert_allclose(weights(tuned)[0], weights(run)[0], atol=1e-4)
+
+
+def test_nothing_outlives_the_object():
+    x, y = problem()
+    run = caffe.fit(message(NET), x, y, epochs=1, validation=0.5, metric="accuracy", callbacks=lambda run: None)
+    kept = [weakref.ref(thing) for thing in (run, run.solver, run.solver.net, run._feed.records.arrays["data"], run.net)]
+    solver = run.solver
+    del run
+    gc.collect()
+    with pytest.raises(caffe.InvalidArgument, match="on arrays of a caffe.Fit that is gone; keep that object"):
+        solver.step(1)
+    del solver
+    gc.collect()
+    assert [thing() for thing in kept] == [None] * 5
 
 
 def test_each_form_of_a_net_and_of_a_solver(write, tmp_path):

@@ -115,7 +115,6 @@ class Fit:
         if self._metrics and len(self._validation.labels) != 1:
             raise InvalidArgument("fit: a metric compares predictions with y; give y as one array")
         self._feed = Feed(self.solver, records, members, self._batch, self.seed, shuffle)
-        self.solver._add_feed(self._feed.before_forward)
         self._last = self._param.max_iter
 
     def __repr__(self):

@@ -1,4 +1,6 @@
 """What feeds a net in training, batch by batch, and what reads results of nets in testing."""
+import weakref
+
 import numpy as np
 
 from .._caffe import InvalidArgument
@@ -61,6 +63,16 @@ class Feed:
         self.lr = 0.0
         self._order = self._epoch = None
         self._results = []  # of the iteration's passes: [records, results or None]
+        # Without a reference back to this object and its arrays, which nothing would ever free.
+        fed = weakref.ref(self)
+
+        def before_forward():
+            feed = fed()
+            if feed is None:
+                raise InvalidArgument("the solver trains on arrays of a caffe.Fit that is gone; keep that object")
+            feed.before_forward()
+
+        solver._add_feed(before_forward)
 
     def begin(self):
         """Forgets passes of an iteration that was not finished."""
