@@ -262,7 +262,8 @@ def fit(net, x, y=None, epochs=None, batch=None, solver=None, validation=None, m
 
     epochs: how often each record is used. Each is used once in an epoch, in an order drawn anew, or
     as they come with shuffle=False; the last batch is smaller. Without it the solver's max_epoch
-    counts them, or its max_iter batches; with it, rate policies that end at max_iter end with the training.
+    counts them, or its max_iter batches; with it, rate policies that end at max_iter end with the
+    training.
 
     batch: how many records a pass has; the first extent of the net's first Input layer by default.
     iter_size of the solver adds up the gradients of several passes, and must divide their number.
