@@ -307,7 +307,7 @@ def test_wishes_that_do_not_fit(folder):
                         (["--val=5"], "--val is '5'; give a share of the images, as in 15%"),
                         (["--val=a%"], "--val is 'a%'; give a share of the images, as in 15%"),
                         (["--val=1%"], "of 24 images none was kept for testing: 1% of each class rounds to no image"),
-                        (["--epochs=0"], "--epochs is 0; give a number above 0"), (["--epochs=nan"], "--epochs is nan; give a number"),
+                        (["--epochs=0"], "--epochs is 0; give a number above 0"), (["--epochs=0.5"], "Could not convert: --epochs = 0.5"),
                         (["--batch=0"], "--batch is 0; give 1 or more images"),
                         (["--output=photos/m"], "photos/m: lies in photos, the folder of the images"),
                         (["--output=caf\udce9"], "'caf\\udce9': has bytes that are no UTF-8"),
