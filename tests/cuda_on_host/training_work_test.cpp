@@ -35,9 +35,11 @@ TEST(ReplayedCudaTrainingTest, AnIterationIsOneLaunchAndTheDataFromTheHost) {
   // Running statistics are kept before the pass, for a step that may be skipped.
   EXPECT_EQ(launches_of("type: 'SGD' base_lr: 0.05 precision: FP16"),
             (Launches{.graphs = 2, .singly = 2 * (data + 1)}));
-  // Displayed iterations wait for the loss, so that the update comes after it.
+  // Displayed iterations wait for the loss, so that the update comes after it, and measure the
+  // norm of all gradients.
+  const int norm = 3;
   const Launches displayed = launches_of("type: 'SGD' base_lr: 0.05 display: 1");
-  EXPECT_EQ(displayed, (Launches{.graphs = 2, .singly = 2 * (data + 1)}));
+  EXPECT_EQ(displayed, (Launches{.graphs = 2, .singly = 2 * (data + 1 + norm)}));
 }
 
 // The driver may wait for the device before it reads or writes ordinary memory.
