@@ -34,9 +34,8 @@ def files():
             "100 epochs of batches of 1,024, as 4 passes of 256, with a rate for each layer.")
     yield "benchmarks/nets/resnet50.prototxt", benchmark("ResNet-50", resnet(50), images.shape, 16), ""
 
-    # Training images come with a border of 4 pixels, so that the cut-out moves.
-    small = Images((3, 32, 32), "examples/cifar10/cifar10_train_padded_lmdb", "examples/cifar10/cifar10_test_lmdb",
-                   (113, 123, 125))
+    small = Images((3, 32, 32), "examples/cifar10/cifar10_train_lmdb", "examples/cifar10/cifar10_test_lmdb", (113, 123, 125),
+                   pad=4)
     for depth in (20, 56):
         folder, body = f"models/cifar10_resnet{depth}", cifar_resnet(depth)
         yield f"{folder}/train_val.prototxt", train_val(f"ResNet-{depth}", body, small, 128, 100, classes=10), ""

@@ -1,4 +1,4 @@
-// random_resized_crop, rotation, rand_augment and erasing, alone and in batches.
+// random_resized_crop, rotation, rand_augment, pad and erasing, alone and in batches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -163,6 +163,34 @@ TEST(RotationTest, DrawsTheAngleEitherWay) {
               HasSubstr("rotation is 181 degrees; give 0 to 180"));
 }
 
+TEST(PaddingTest, AddsTheMeansColourOnEachSide) {
+  const auto step =
+      MakePadding(TransformOf("pad: 3 crop_size: 4 mean_value: 10 mean_value: 20 mean_value: 30"));
+  cv::Mat image(5, 4, CV_8UC3, cv::Scalar(1, 2, 3));
+  Picture picture{image, {}};
+  Draws draws(kRandom, 0);
+  step->Apply(draws, &picture);
+  ASSERT_EQ(picture.image.size(), cv::Size(10, 11));
+  for (int row = 0; row < 11; ++row) {
+    for (int column = 0; column < 10; ++column) {
+      const bool is_inside = row >= 3 && row < 8 && column >= 3 && column < 7;
+      ASSERT_EQ(picture.image.at<cv::Vec3b>(row, column),
+                is_inside ? cv::Vec3b(1, 2, 3) : cv::Vec3b(10, 20, 30));
+    }
+  }
+  EXPECT_EQ(MakePadding(TransformOf("crop_size: 4")), nullptr);
+}
+
+TEST(PaddingTest, ExplainsWrongFields) {
+  const auto error = [](const std::string& text) {
+    return ErrorText<InvalidArgument>([&] { MakePadding(TransformOf(text)); });
+  };
+  EXPECT_THAT(error("pad: 4"), HasSubstr("out of which nothing is cut; give crop_size"));
+  EXPECT_THAT(error("pad: 1025 crop_size: 4"), HasSubstr("pad is 1025 pixels; give 0 to 1024"));
+  EXPECT_THAT(error("pad: 4 crop_size: 4 mean_file: 'm'"),
+              HasSubstr("pad and mean_file 'm', which holds no mean of the pixels around"));
+}
+
 TEST(ErasingTest, ErasesARectangleWithZeros) {
   const Erasing erasing(TransformOf("erasing { prob: 0.6 }"), kRandom);
   const ImageExtents extents{3, 40, 50};
@@ -227,8 +255,8 @@ TEST(ErasingTest, ExplainsWrongFields) {
 TEST(MakeAugmentationsTest, CropsTurnsAndDistortsInTrainingAlone) {
   const TransformationParameter param = TransformOf(
       "crop_size: 8 random_resized_crop { } resize_param { height: 12 width: 12 } rotation: 10 "
-      "rand_augment { } noise_param { inverse: true }");
-  EXPECT_EQ(MakeAugmentations(param, {}, /*train=*/true).size(), 4u);
+      "rand_augment { } pad: 2 noise_param { inverse: true }");
+  EXPECT_EQ(MakeAugmentations(param, {}, /*train=*/true).size(), 5u);
   EXPECT_EQ(MakeAugmentations(param, {}, /*train=*/false).size(), 2u);
 }
 
@@ -274,7 +302,7 @@ class SingleLabelSourceTest : public ::testing::Test {
 
   static constexpr char kAll[] =
       "crop_size: 16 mirror: true mean_value: 104 mean_value: 117 mean_value: 123 scale: 0.02 "
-      "random_resized_crop { } rotation: 15 rand_augment { } erasing { prob: 0.5 fill: NOISE } "
+      "random_resized_crop { } rotation: 15 rand_augment { } pad: 3 erasing { prob: 0.5 fill: NOISE } "
       "distort_param { brightness_prob: 0.5 brightness_delta: 32 }";
   const caffe::testing::TemporaryFolder folder_;
 };
@@ -304,7 +332,7 @@ TEST_F(SingleLabelSourceTest, ResumesExactly) {
 // The same record looks different in each epoch.
 TEST_F(SingleLabelSourceTest, EachEpochDrawsAnew) {
   WriteFiles(1);
-  for (const char* field : {"random_resized_crop { }", "rotation: 20 ", "erasing { prob: 1 }"}) {
+  for (const char* field : {"random_resized_crop { }", "rotation: 20 ", "erasing { prob: 1 }", "pad: 9"}) {
     SCOPED_TRACE(field);
     DatumBatches source(Options(1, StrCat("crop_size: 16 ", field)));
     std::set<std::vector<float>> images;
@@ -321,7 +349,7 @@ TEST_F(SingleLabelSourceTest, TestsSeeTheCentre) {
   const std::string before =
       "crop_size: 16 mean_value: 104 scale: 0.02 resize_param { height: 20 width: 24 }";
   EXPECT_EQ(Read(Options(3,
-                         before + "random_resized_crop { } rotation: 15 rand_augment { } "
+                         before + "random_resized_crop { } rotation: 15 rand_augment { } pad: 4 "
                                   "erasing { prob: 1 }",
                          /*train=*/false),
                  2),
@@ -390,7 +418,8 @@ TEST_F(SingleLabelSourceTest, LabelsInTheImageRefuseItByName) {
   };
   for (const Field field :
        {Field{"random_resized_crop { }", "random_resized_crop"}, Field{"rotation: 5", "rotation"},
-        Field{"rand_augment { }", "rand_augment"}, Field{"erasing { }", "erasing"}}) {
+        Field{"rand_augment { }", "rand_augment"}, Field{"erasing { }", "erasing"},
+        Field{"pad: 2", "pad"}}) {
     for (const bool train : {true, false}) {
       const std::string start =
           StrCat("transform_param { ", field.name, " } is for images with one label each; ");

@@ -179,19 +179,3 @@ def test_cifar10_sigmoid(workplace, tmp_path, suffix):
     path = workplace.edit(f"examples/cifar10/cifar10_full_sigmoid_solver{suffix}.prototxt", max_iter=2, test_interval=2,
                           test_iter=1)
     assert "accuracy = " in workplace.run("caffe", "train", f"--solver={path}")
-
-
-def test_padded_images_have_a_border(tmp_path):
-    pixels = np.arange(1, 13, dtype=np.uint8).reshape(3, 2, 2)
-    datum = caffe_pb2.Datum(channels=3, height=2, width=2, data=pixels.tobytes(), label=7)
-    with lmdb.open(str(tmp_path / "from")) as database, database.begin(write=True) as transaction:
-        transaction.put(b"0", datum.SerializeToString())
-    script = ROOT / "examples/cifar10/pad_database.py"
-    for said in ("Made", "exists"):
-        done = subprocess.run([sys.executable, script, "from", "to"], cwd=tmp_path, check=True, capture_output=True, text=True)
-        assert said in done.stdout
-    with lmdb.open(str(tmp_path / "to"), lock=False) as database, database.begin() as transaction:
-        padded = caffe_pb2.Datum.FromString(transaction.get(b"0"))
-    image = np.frombuffer(padded.data, np.uint8).reshape(3, padded.height, padded.width)
-    assert (padded.label, image.shape, image.sum()) == (7, (3, 10, 10), pixels.sum())
-    assert (image[:, 4:6, 4:6] == pixels).all()

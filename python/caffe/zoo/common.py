@@ -126,12 +126,15 @@ class Images(NamedTuple):
     mean: Tuple[float, ...] = (104, 117, 123)
     scale: float = 1
     layer: str = "Data"
+    pad: int = 0  # pixels around a training image, out of which the input is cut
 
     def layers(self, phase: dict, batch: int) -> Tuple[Top, Top]:
         training = phase is TRAIN
         transform = dict(crop_size=self.shape[-1], mean_value=list(self.mean))
         if training:
             transform["mirror"] = True
+            if self.pad:
+                transform["pad"] = self.pad
         if self.scale != 1:
             transform["scale"] = self.scale
         source = self.train if training else self.test

@@ -10,7 +10,8 @@ std::vector<std::unique_ptr<Augmentation>> MakeAugmentations(
   };
   // Made in testing too, so that wrong numbers are found there.
   std::unique_ptr<Augmentation> crop = MakeRandomResizedCrop(param), rotation = MakeRotation(param),
-                                rand_augment = MakeRandAugment(param);
+                                rand_augment = MakeRandAugment(param),
+                                padding = MakePadding(param);
   const bool fits = !train || crop == nullptr;
   if (train) add(std::move(crop));
   add(MakeRandomResize(param));
@@ -22,6 +23,7 @@ std::vector<std::unique_ptr<Augmentation>> MakeAugmentations(
   if (train) {
     add(std::move(rotation));
     add(std::move(rand_augment));
+    add(std::move(padding));
   }
   return steps;
 }

@@ -36,7 +36,7 @@ std::unique_ptr<Augmentation> MakeBatchSamplers(const AnnotatedDataParameter& an
 std::unique_ptr<Augmentation> MakeFit(const TransformationParameter& param);
 // noise_param.
 std::unique_ptr<Augmentation> MakeNoise(const TransformationParameter& param);
-// The next three leave boxes where they were: they are for images with one label each
+// The next four leave boxes where they were: they are for images with one label each
 // (transformers/single_label.hpp).
 // random_resized_crop (Szegedy et al. 2015, arXiv 1409.4842, section 6): the result has crop_size.
 std::unique_ptr<Augmentation> MakeRandomResizedCrop(const TransformationParameter& param);
@@ -44,10 +44,12 @@ std::unique_ptr<Augmentation> MakeRandomResizedCrop(const TransformationParamete
 std::unique_ptr<Augmentation> MakeRotation(const TransformationParameter& param);
 // rand_augment (Cubuk et al. 2020, arXiv 1909.13719).
 std::unique_ptr<Augmentation> MakeRandAugment(const TransformationParameter& param);
+// pad: the colour of the mean all around, so that the cut moves about.
+std::unique_ptr<Augmentation> MakePadding(const TransformationParameter& param);
 
 // All that are on: random resizing, distortion, expansion, sampling, resizing, noise. In training
 // a random_resized_crop comes first and resize_param is left out, so that one text serves training
-// and testing; rotation and rand_augment come last. In testing none of these three is on.
+// and testing; rotation, rand_augment and pad come last. In testing none of these four is on.
 std::vector<std::unique_ptr<Augmentation>> MakeAugmentations(
     const TransformationParameter& param, const AnnotatedDataParameter& annotated, bool train);
 

@@ -10,6 +10,7 @@ void RefuseSingleLabelAugmentation(const TransformationParameter& param,
                             : param.rotation() != 0         ? "rotation"
                             : param.has_rand_augment()      ? "rand_augment"
                             : param.has_erasing()           ? "erasing"
+                            : param.pad() != 0              ? "pad"
                                                             : nullptr;
   if (field == nullptr) return;
   throw InvalidArgument(

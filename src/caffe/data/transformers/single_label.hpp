@@ -8,8 +8,8 @@
 
 namespace caffe::data {
 
-// Throws InvalidArgument that names the first of random_resized_crop, rotation, rand_augment and
-// erasing that is set: "transform_param { rotation } is for images with one label each; ...".
+// Throws InvalidArgument that names the first of random_resized_crop, rotation, rand_augment,
+// erasing and pad that is set: "transform_param { rotation } is for images with one label each; ...".
 CAFFE_EXPORT void RefuseSingleLabelAugmentation(const TransformationParameter& param,
                                                 const std::string& why_and_cure);
 
