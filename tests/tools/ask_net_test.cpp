@@ -1,4 +1,4 @@
-// caffe classify and caffe detect, from outside.
+// caffe classify, caffe detect and caffe segment, from outside.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,11 +39,17 @@ constexpr const char* kDetector = R"(
           detection_output_param { num_classes: 2 keep_top_k: 5 confidence_threshold: 0.1
                                    nms_param { nms_threshold: 0.45 } } })";
 
+// The scores of a pixel's classes are its colours.
+constexpr const char* kPixels = R"(
+  layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 } } }
+  layer { name: "scores" type: "Power" bottom: "data" top: "scores" })";
+
 class AskNetTest : public ::testing::Test {
  protected:
   void SetUp() override {
     Write("colors.prototxt", kColors);
     Write("detector.prototxt", kDetector);
+    Write("pixels.prototxt", kPixels);
     Write("colors.txt", "blue\ngreen\nred\n");
     Paint("blue.png", {200, 10, 20});
     Paint("red.png", {30, 60, 240});
@@ -206,6 +212,9 @@ TEST_F(AskNetTest, WrongOptionsAreNamed) {
   expect("detect detector.prototxt blue.png --threshold=nan", "it must be a number");
   expect("classify colors.prototxt blue.png --data=colors.prototxt", "has a transform_param");
   expect("detect colors.prototxt blue.png", "a detector's is 1x1xRx7");
+  expect("segment colors.prototxt blue.png", "caffe classify tells its classes");
+  expect("segment detector.prototxt blue.png", "one for segmentation is N x C x H x W");
+  expect("classify pixels.prototxt blue.png", "caffe segment tells the class of each");
 }
 
 TEST_F(AskNetTest, DetectPrintsBoxesInPixelsOfTheImage) {
@@ -238,6 +247,40 @@ TEST_F(AskNetTest, DetectDrawsBoxesOnCopies) {
   EXPECT_EQ(Run("detect detector.prototxt red.png red_1.png red.bmp --draw=more").status, 0);
   for (const char* name : {"more/red.png", "more/red_1.png", "more/red_2.png"}) {
     EXPECT_FALSE(cv::imread(folder_.path(name)).empty()) << name;
+  }
+}
+
+TEST_F(AskNetTest, SegmentPrintsSharesAndWritesMasks) {
+  cv::Mat halves(32, 64, CV_8UC3, cv::Scalar(200, 10, 20));
+  halves(cv::Rect(32, 0, 32, 32)).setTo(cv::Scalar(30, 60, 240));
+  cv::imwrite(folder_.path("halves.png"), halves);
+  const Outcome outcome = Run(
+      "segment pixels.prototxt halves.png blue.png --batch=2 --labels=colors.txt --masks=masks "
+      "--draw=drawn");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("halves.png blue 0.5000\nhalves.png red 0.5000\n"
+                                        "blue.png blue 1.0000\n"));
+  const cv::Mat mask = cv::imread(folder_.path("masks/halves.png"), cv::IMREAD_UNCHANGED);
+  ASSERT_EQ(mask.size(), halves.size());
+  ASSERT_EQ(mask.type(), CV_8UC1);
+  for (const int row : {0, 15, 31}) {
+    for (const int column : {0, 20, 31}) EXPECT_EQ(mask.at<uint8_t>(row, column), 0);
+    for (const int column : {32, 50, 63}) EXPECT_EQ(mask.at<uint8_t>(row, column), 2);
+  }
+  const cv::Mat drawn = cv::imread(folder_.path("drawn/halves.png"));
+  EXPECT_EQ(drawn.at<cv::Vec3b>(8, 8), halves.at<cv::Vec3b>(8, 8));  // class 0
+  EXPECT_NE(drawn.at<cv::Vec3b>(8, 40), halves.at<cv::Vec3b>(8, 40));
+  EXPECT_THAT(Run("segment pixels.prototxt halves.png --masks=more --json").output,
+              AllOf(HasSubstr("\"mask\": \"more/halves.png\""), HasSubstr("\"pixels\": 1024")));
+}
+
+// The net sees 48 of 64 columns.
+TEST_F(AskNetTest, WhatTheNetDoesNotSeeHasNoClass) {
+  ASSERT_EQ(Run("segment pixels.prototxt red.png --short_side=4 --masks=masks").status, 0);
+  const cv::Mat mask = cv::imread(folder_.path("masks/red.png"), cv::IMREAD_UNCHANGED);
+  ASSERT_EQ(mask.size(), cv::Size(64, 32));
+  for (int column = 0; column < 64; ++column) {
+    EXPECT_EQ(mask.at<uint8_t>(9, column), column < 8 || column >= 56 ? 255 : 2) << column;
   }
 }
 

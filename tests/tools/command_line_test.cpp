@@ -128,7 +128,7 @@ TEST_F(CommandLineTest, HelpIsNoError) {
 
 TEST_F(CommandLineTest, SuggestsCommandsAndFlags) {
   ExpectFailure("trian", "Unknown action: trian; did you mean 'train'?");
-  ExpectFailure("predict", "Unknown action: predict; that is caffe classify, or caffe detect");
+  ExpectFailure("predict", "Unknown action: predict; that is caffe classify, caffe detect, or caffe segment");
   ExpectFailure("evaluate", "--model is missing; give the net prototxt");
   ExpectFailure("help trian", "did you mean 'train'?");
   ExpectFailure("xyzzy", "help, import, layers, new, plan, test");

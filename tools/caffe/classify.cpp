@@ -41,6 +41,9 @@ class Classify : public AskCommand {
     Require(blob->shape().num_axes() > 0 && blob->shape()[0] == images, "output '", output_,
             "' has the shape ", blob->shape(), " for ", images,
             " images; its first axis has to be theirs");
+    Require(blob->shape().num_axes() != 4 || blob->count() == images * blob->shape()[1], "output '",
+            output_, "' has the shape ", blob->shape(),
+            ": scores for each pixel; caffe segment tells the class of each");
     const int64_t classes = blob->count() / images;
     const auto lines = static_cast<int64_t>(names().names().size());
     Require(lines == 0 || names().is_map() || lines >= classes,

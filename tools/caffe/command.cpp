@@ -17,7 +17,7 @@ std::map<std::string, CommandEntry>& MutableCommands() {
 std::string HintFor(const std::string& name) {
   static const std::map<std::string, std::string> hints = {
       {"finetune", "caffe train --weights=FILE"},
-      {"predict", "caffe classify, or caffe detect"},
+      {"predict", "caffe classify, caffe detect, or caffe segment"},
       {"quantize", "caffe calibrate"},
       {"resume", "caffe train --auto_resume"},
   };

@@ -1,17 +1,13 @@
 // caffe detect: where things are in images.
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iomanip>
 #include <iostream>
-#include <map>
-#include <set>
 
 #include "caffe/core/printable.hpp"
 #include "caffe/data/parsers/draw_boxes.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/atomic_file.hpp"
 #include "tools/caffe/ask_net.hpp"
+#include "tools/caffe/image_copies.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -46,7 +42,7 @@ class Detect : public AskCommand {
     Require(net.output_names().size() == 1, "the net has ", net.output_names().size(),
             " outputs; a detector has one, of a DetectionOutput layer");
     Require(std::isfinite(threshold_), "--threshold is ", threshold_, "; it must be a number");
-    if (!folder_.empty()) MakeFolders(folder_);
+    copies_ = ImageCopies(folder_);
   }
 
   void Report(const Net& net, int index, const ShownImage& image, JsonObject* result) override {
@@ -61,7 +57,10 @@ class Detect : public AskCommand {
       Put(found, boxes.back(), AddJson(result, "detections"));
       boxes.back().text += StrCat(" ", std::lround(found.score * 100), "%");
     }
-    if (!folder_.empty()) Draw(image, boxes);
+    if (!copies_) return;
+    data::Image copy = image.pixels;
+    data::DrawBoxes(boxes, &copy);
+    copies_.Write(image.name, copy);
   }
 
   // Of one image of the batch, in their order. Rows without a detection have the image -1.
@@ -98,35 +97,9 @@ class Detect : public AskCommand {
     PutJson(one, "ymax", box.bottom);
   }
 
-  void Draw(const ShownImage& image, const std::vector<data::LabelledBox>& boxes) {
-    data::Image copy = image.pixels;
-    data::DrawBoxes(boxes, &copy);
-    const auto file = std::filesystem::path(folder_) / (UnusedNameFor(image.name) + ".png");
-    WriteFileAtomically(file.string(), data::EncodeImage(copy, "png"));
-  }
-
-  // Images of one name come from several folders.
-  std::string UnusedNameFor(const std::string& image) {
-    const std::string plain = NameOf(image);
-    std::string name = plain;
-    while (!drawn_.insert(name).second) name = StrCat(plain, "_", ++repetitions_[plain]);
-    return name;
-  }
-
-  // Without folder and extension; of "film.mp4#7", a frame, "film_7".
-  static std::string NameOf(const std::string& image) {
-    const std::filesystem::path file = std::filesystem::path(image).filename();
-    const std::string extension = file.extension().string();
-    std::string name = file.stem().string();
-    name += extension.substr(std::min(extension.find('#'), extension.size()));
-    std::replace(name.begin(), name.end(), '#', '_');
-    return name;
-  }
-
-  std::set<std::string> drawn_;  // names of the copies
-  std::map<std::string, int> repetitions_;
   double threshold_ = 0.5;
   std::string folder_;
+  ImageCopies copies_;
 };
 
 const CommandRegistrar<Detect> detect_registrar(

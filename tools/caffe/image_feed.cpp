@@ -268,6 +268,7 @@ ImageFeed::Batch ImageFeed::Prepare() {
         continue;
       }
       batch.values.insert(batch.values.end(), values[i].begin(), values[i].end());
+      read[i].seen = PartSeen(read[i].pixels.extents);
       batch.images.push_back(std::move(read[i]));
     }
   }
@@ -300,7 +301,7 @@ std::vector<ShownImage> ImageFeed::ReadFiles() {
     ParallelFor(count, [&](size_t i) {
       const std::string& file = files_[next_file_ + i];
       try {
-        read[i] = {file, data::DecodeImage(ReadFile(file), ColorFor(extents_.channels))};
+        read[i] = {file, data::DecodeImage(ReadFile(file), ColorFor(extents_.channels)), {}};
       } catch (const Error& error) {
         LOG(WARNING) << Printable(file) << ": " << error.what();
       }
@@ -324,31 +325,39 @@ std::vector<ShownImage> ImageFeed::ReadFrames() {
     data::Image frame;
     if (!frames_->Read(&frame)) break;
     if (extents_.channels == 1) frame = Gray(frame);
-    images.push_back({StrCat(video_name_, "#", next_frame_++), std::move(frame)});
+    images.push_back({StrCat(video_name_, "#", next_frame_++), std::move(frame), {}});
   }
   return images;
 }
 
-// Stretched, or resized by the shorter side; the rest is the transformer's.
-void ImageFeed::Transform(const data::Image& image, float* values) const {
-  int height = extents_.height, width = extents_.width;
-  if (mean_.count() > 0) {
-    height = mean_.height;
-    width = mean_.width;
-  } else if (keeps_proportions()) {
-    const data::ImageExtents& from = image.extents;
+// Stretched, or by the shorter side.
+ImageFeed::Size ImageFeed::SizeBeforeCut(const data::ImageExtents& image) const {
+  if (mean_.count() > 0) return {mean_.height, mean_.width};
+  if (keeps_proportions()) {
     // Of an image that is narrow where the net is long, its other side decides.
     const double factor =
-        std::max({static_cast<double>(resize_.height()) / std::min(from.height, from.width),
-                  static_cast<double>(extents_.height) / from.height,
-                  static_cast<double>(extents_.width) / from.width});
-    height = static_cast<int>(std::lround(from.height * factor));
-    width = static_cast<int>(std::lround(from.width * factor));
-  } else if (resize_.height() > 0) {
-    height = static_cast<int>(resize_.height());
-    width = static_cast<int>(resize_.width());
+        std::max({static_cast<double>(resize_.height()) / std::min(image.height, image.width),
+                  static_cast<double>(extents_.height) / image.height,
+                  static_cast<double>(extents_.width) / image.width});
+    return {static_cast<int>(std::lround(image.height * factor)),
+            static_cast<int>(std::lround(image.width * factor))};
   }
-  const data::Image resized = Resized(image, height, width);
+  if (resize_.height() > 0)
+    return {static_cast<int>(resize_.height()), static_cast<int>(resize_.width())};
+  return {extents_.height, extents_.width};
+}
+
+SeenPart ImageFeed::PartSeen(const data::ImageExtents& image) const {
+  const Size size = SizeBeforeCut(image);
+  const double height = double{1} * image.height / size.height;  // of a resized pixel
+  const double width = double{1} * image.width / size.width;
+  const int top = (size.height - extents_.height) / 2, left = (size.width - extents_.width) / 2;
+  return {top * height, left * width, extents_.height * height, extents_.width * width};
+}
+
+void ImageFeed::Transform(const data::Image& image, float* values) const {
+  const Size size = SizeBeforeCut(image.extents);
+  const data::Image resized = Resized(image, size.height, size.width);
   transformer_.Transform(resized.view(), /*draw_index=*/0, values);
 }
 

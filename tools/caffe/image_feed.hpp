@@ -38,9 +38,15 @@ struct ImageFlags {
   }
 };
 
+// The part of an image that the net's input shows, in the image's pixels.
+struct SeenPart {
+  double top = 0, left = 0, height = 0, width = 0;
+};
+
 struct ShownImage {
   std::string name;    // path, or "video#12"
   data::Image pixels;  // as decoded, blue first
+  SeenPart seen;       // set by ImageFeed::Next
 };
 
 // Reads and transforms the next batch while the caller works on the one before.
@@ -72,6 +78,12 @@ class ImageFeed {
   std::vector<ShownImage> ReadFrames();
   Batch Prepare();
   std::vector<float> Transformed(const ShownImage& image, size_t count) const;
+  // To which an image is resized, before its centre is cut out.
+  struct Size {
+    int height = 0, width = 0;
+  };
+  Size SizeBeforeCut(const data::ImageExtents& image) const;
+  SeenPart PartSeen(const data::ImageExtents& image) const;
   void Transform(const data::Image& image, float* values) const;
 
   const Extents extents_;
