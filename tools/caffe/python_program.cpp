@@ -17,15 +17,22 @@ namespace fs = std::filesystem;
 // Where the package is from a program of a build tree, a wheel and an installed tree.
 constexpr const char* kFolders[] = {"../python", "../..", "../lib/python3/dist-packages"};
 
+// Debian's, for which the build makes its module.
+constexpr const char* kSystemPython = "/usr/bin/python3";
+
 // Runs a module's main(). The working folder may be somebody else's: its files are not imported. A
-// package that is missing is an error in a line, without a traceback.
-constexpr const char* kStart = R"(import importlib, sys
+// package that is missing is an error in a line, without a traceback; before it is told, the other
+// interpreter, if one is named, gets a try.
+constexpr const char* kStart = R"(import importlib, os, sys
 sys.path[:] = [path for path in sys.path if path]
-module, command = sys.argv[1:3]
-del sys.argv[1:3]
+other, module, command = sys.argv[1:4]
+del sys.argv[1:4]
 try:
     main = importlib.import_module(module + ".__main__").main
 except ImportError as error:
+    if other and os.access(other, os.X_OK):
+        source = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+        os.execv(other, [other, "-c", source, "", module, command, *sys.argv[1:]])
     sys.exit(f"{command}: {error}")
 sys.exit(main()))";
 
@@ -53,9 +60,11 @@ void FindPackageFirst(const std::string& folder) {
 void BecomePython(const std::string& command, const std::string& module,
                   std::vector<std::string> arguments) {
   const char* given = std::getenv("PYTHON");
-  const std::string interpreter = given != nullptr && *given != '\0' ? given : "python3";
+  const bool is_given = given != nullptr && *given != '\0';
+  const std::string interpreter = is_given ? given : "python3";
   FindPackageFirst(FolderOfPackage());
-  arguments.insert(arguments.begin(), {interpreter, "-c", kStart, module, "caffe " + command});
+  arguments.insert(arguments.begin(), {interpreter, "-c", kStart, is_given ? "" : kSystemPython,
+                                       module, "caffe " + command});
   std::vector<char*> words;
   for (std::string& argument : arguments) words.push_back(argument.data());
   words.push_back(nullptr);
