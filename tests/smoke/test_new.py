@@ -1,6 +1,8 @@
 """caffe new: from a folder of images to a model's folder."""
+import io
 import json
 import os
+import pathlib
 import re
 import struct
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 import zlib
 
+import lmdb
 import numpy as np
 import pytest
 from google.protobuf import text_format
@@ -16,6 +19,7 @@ from PIL import Image, ImageDraw
 from caffe.proto import caffe_pb2
 from programs import BINARIES, need_program
 
+SYSTEM_PYTHON = pathlib.Path("/usr/bin/python3")
 COLOURS = {"blue": (30, 40, 220), "green": (20, 200, 40), "red": (230, 30, 20)}
 
 
@@ -297,12 +301,28 @@ def test_published_weights_keep_their_images(folder):
     assert list(transform.mean_value) == pytest.approx([103.94, 116.78, 123.68]) and transform.scale == pytest.approx(0.017)
 
 
+def test_small_images_move_and_photographs_are_cut(folder):
+    """Of 24 pixels each counts: training shifts the whole image by up to 3. Of photographs it sees parts."""
+    classes(folder / "small")
+    classes(folder / "large", side=90)
+    for name, side, field in (("small", 24, "pad"), ("large", 64, "random_resized_crop")):
+        caffe(folder, "new", name, *(["--net=resnet18"] if name == "large" else []))
+        model = folder / f"{name}_model"
+        net = text_format.Parse((model / "train_val.prototxt").read_text(), caffe_pb2.NetParameter())
+        train, test = net.layer[0].transform_param, net.layer[1].transform_param
+        assert train.crop_size == test.crop_size == side and train.mirror and train.HasField(field) and not test.HasField(field)
+        assert {"pad", "random_resized_crop"} & {one.name for one, _ in train.ListFields()} == {field}
+        with lmdb.open(str(model / "data/train"), readonly=True) as database, database.begin() as transaction:
+            datum = caffe_pb2.Datum.FromString(next(iter(transaction.cursor()))[1])
+        assert Image.open(io.BytesIO(datum.data)).size == ((24, 24) if name == "small" else (73, 73))
+
+
 def test_wishes_that_do_not_fit(folder):
     classes(folder / "photos")
     (folder / "file").write_text("")
     for words, text in ((["--net=resnet"], "net 'resnet' is not there; for classification there are mobilenet_v2, resnet18"),
                         (["--net=unet"], "net 'unet' is for segmentation; for classification there are"),
-                        (["--size=30"], "--size is 30; net 'resnet20' takes multiples of 4 from 16 to 96"),
+                        (["--size=30"], "--size is 30; net 'resnet9' takes multiples of 4 from 16 to 96"),
                         (["--val=0%"], "--val is 0%; give a share above 0% and below 100%"),
                         (["--val=5"], "--val is '5'; give a share of the images, as in 15%"),
                         (["--val=a%"], "--val is 'a%'; give a share of the images, as in 15%"),
@@ -317,6 +337,23 @@ def test_wishes_that_do_not_fit(folder):
         assert text in said and "Traceback" not in said
     (folder / "photos_model").mkdir()
     assert "photos_model: is there already; give another --output, or remove it" in caffe(folder, "new", "photos", status=1)
+
+
+@pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason="no /usr/bin/python3")
+def test_another_python_in_the_path_is_no_obstacle(folder):
+    """Where the first python3 has no NumPy, as a fresh pyenv or conda, the system's is asked."""
+    bare = folder / "bin/python3"
+    bare.parent.mkdir()
+    bare.write_text(f'#!/bin/sh\necho asked >>{folder}/asked\nexec {SYSTEM_PYTHON} -S -s "$@"\n')
+    bare.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "PYTHONPATH")}
+    for given, status in ({}, 0), ({"PYTHON": str(bare)}, 1):
+        done = subprocess.run([BINARIES / "caffe", "new", "--nets"], text=True, check=False, capture_output=True,
+                              env={**environment, **given, "PATH": f"{bare.parent}:{os.environ['PATH']}"})
+        assert (done.returncode, "resnet9" in done.stdout) == (status, status == 0), done.stderr
+        assert (folder / "asked").read_text() == "asked\n"
+        (folder / "asked").unlink()
+    assert "package caffe needs numpy and protobuf" in done.stderr
 
 
 def test_nets_are_listed(folder):

@@ -83,8 +83,7 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
 def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wishes: Wishes, program: Path) -> recipes.Plan:
     data = folder / "data"
     data.mkdir()
-    # Stored a little larger than the net's input, which is another part of an image each time.
-    stored = side * 8 // 7 if dataset.task == "classification" else side
+    stored = recipes.stored_side(dataset.task, side)
     halves = dataset.import_into(data, ImportOptions(stored, wishes.val, wishes.seed, program))
     weights = ""
     if wishes.weights is not None:
@@ -168,8 +167,7 @@ def _readme(plan: recipes.Plan) -> str:
     dataset, halves = plan.dataset, plan.halves
     names = ", ".join(dataset.classes[:20]) + (", ..." if len(dataset.classes) > 20 else "")
     name = shlex.quote(plan.name)
-    ask = "detect" if dataset.task == "detection" else "classify"
-    asked = f"caffe {ask} {name} IMAGE.jpg        # what an image shows\n" if dataset.task != "segmentation" else ""
+    ask = dict(classification="classify", detection="detect", segmentation="segment")[dataset.task]
     return f"""# {plan.name}
 
 A net for {dataset.task}, `{plan.net.name}` ({plan.net.summary}), on images of {plan.side}x{plan.side} pixels.
@@ -178,7 +176,8 @@ A net for {dataset.task}, `{plan.net.name}` ({plan.net.summary}), on images of {
 ```sh
 caffe train {name}                     # {plan.epochs} passes over the images; run it again to go on
 caffe evaluate {name}                  # what it gets wrong: evaluation.html
-{asked}caffe export {name} --onnx             # for other programs
+caffe {ask} {name} IMAGE.jpg        # what an image shows
+caffe export {name} --onnx             # for other programs
 ```
 
 | file | what |

@@ -59,6 +59,12 @@ def solver(plan: Plan) -> Any:
     return message
 
 
+def stored_side(task: str, side: int) -> int:
+    """Height and width to which images are resized for a net's input of `side` pixels."""
+    of_task = importlib.import_module(f"{__name__}.{task}")
+    return of_task.stored_side(side) if hasattr(of_task, "stored_side") else side
+
+
 def test_batch(plan: Plan) -> int:
     """Images of a batch of testing."""
     return min(50, plan.halves.val_count)

@@ -11,6 +11,13 @@ from . import KEPT, Plan, test_batch
 
 SOLVER: dict = {}
 _PHOTOGRAPH = 64  # pixels; of smaller images each pixel counts
+_SMOOTHING = 0.1  # share of the probability that labels give to the wrong classes (Szegedy et al. 2016)
+
+
+def stored_side(side: int) -> int:
+    """Height and width of the images of a database for a net's input of `side` pixels: of photographs a little larger, so
+    that another part can be cut out each time."""
+    return side * 8 // 7 if side >= _PHOTOGRAPH else side
 
 
 def train_val(plan: Plan) -> Any:
@@ -18,7 +25,7 @@ def train_val(plan: Plan) -> Any:
     model.spec.data, model.spec.label = _data(plan, TRAIN)
     test.data, test.label = _data(plan, TEST)
     head = plan.net.body(model, model.spec.data)[-1]
-    model.add("loss", L.SoftmaxWithLoss(head.scores, model.spec.label))
+    model.add("loss", L.SoftmaxWithLoss(head.scores, model.spec.label, loss_param=dict(label_smoothing=_SMOOTHING)))
     model.add("accuracy", L.Accuracy(head.scores, model.spec.label, include=TEST))
     net = write(model.spec, plan.name)
     net.layer.insert(1, test.to_proto().layer[0])
@@ -26,13 +33,15 @@ def train_val(plan: Plan) -> Any:
 
 
 def _data(plan: Plan, phase: dict) -> Any:
-    """Training sees parts of the images, mirrored half of the time, of photographs also smaller parts; testing sees the centre
-    of each."""
+    """Training sees parts of photographs, or small images moved by some pixels, mirrored half of the time; testing sees the
+    centre of each."""
     transform: dict = dict(mean_value=list(plan.mean), scale=plan.scale, crop_size=plan.side)
     if phase is TRAIN:
         transform["mirror"] = True
         if plan.side >= _PHOTOGRAPH:
             transform["random_resized_crop"] = dict(min_area=0.35)
+        else:
+            transform["pad"] = plan.side // 8
     source = plan.halves.train if phase is TRAIN else plan.halves.val
     options = dict(shuffle=True) if phase is TRAIN else {}
     return L.Data(ntop=2, name="data", include=phase, transform_param=transform,
