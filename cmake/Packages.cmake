@@ -52,6 +52,8 @@ if(CAFFE_PYTHON_VERSION)
   math(EXPR next "${CMAKE_MATCH_2} + 1")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
       "python3 (>= ${this}), python3 (<< ${CMAKE_MATCH_1}.${next}), python3-numpy, python3-protobuf")
+  # For caffe new and caffe evaluate.
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "python3-pil, python3-sklearn, python3-jinja2")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA
       ${PROJECT_SOURCE_DIR}/cmake/debian/postinst ${PROJECT_SOURCE_DIR}/cmake/debian/prerm)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_CONFLICTS "python3-caffe-cpu, python3-caffe-cuda")
