@@ -18,7 +18,7 @@ thread_local Activity* innermost = nullptr;
 
 static_assert(std::atomic<Clock::TimePoint>::is_always_lock_free);
 
-std::atomic<Clock*> used_clock = nullptr;  // null: the steady one
+std::atomic<Clock*> used_clock = nullptr;  // null: the steady clock
 
 double SecondsSince(Clock::TimePoint begin) {
   return std::chrono::duration<double>(Activity::clock().Now() - begin).count();
@@ -28,15 +28,16 @@ double SecondsSince(Clock::TimePoint begin) {
 
 struct Activity::Registry {
   std::mutex mutex;
-  std::condition_variable changed;  // an interruption has ended
-  uint64_t ended = 0;               // interruptions
+  std::condition_variable changed;  // notified when an interruption has ended
+  uint64_t ended = 0;               // number of interruptions that have ended
   Activity* first = nullptr;
 };
 
 // Never destroyed: threads may outlive main().
 Activity::Registry& Activity::TheRegistry() {
   static auto* const registry = [] {
-    // A child made by fork() finds the registry unlocked, with the activities of its only thread.
+    // In a child made by fork(), the registry is unlocked and holds the activities of its only
+    // thread.
     ::pthread_atfork([] { TheRegistry().mutex.lock(); }, [] { TheRegistry().mutex.unlock(); },
                      [] {
                        RegisterOwnAlone();
@@ -81,7 +82,7 @@ Activity::~Activity() {
   if (next_ != nullptr) next_->previous_ = previous_;
   if (outer_ == nullptr) return;
   outer_->is_innermost_ = true;
-  outer_->begin_ = clock().Now();  // it has just gone on
+  outer_->begin_ = clock().Now();  // the outer activity resumes now
 }
 
 Clock& Activity::clock() {
@@ -120,7 +121,7 @@ std::vector<Activity::Report> Activity::LongerThan(double seconds) {
   return reports;
 }
 
-// The activity does not end before this has, so that it stays in the list.
+// The activity's destructor waits for this call, so the activity stays in the list meanwhile.
 void Activity::Call(Activity* one, const std::exception_ptr& error) {
   one->interrupt_(error);
   Registry& registry = TheRegistry();
@@ -130,7 +131,9 @@ void Activity::Call(Activity* one, const std::exception_ptr& error) {
   registry.changed.notify_all();
 }
 
-// Without the lock and in threads of their own, because an interruption may hang (ncclCommAbort):
+// Interrupts without the lock and in separate threads, because an interruption may hang
+// (ncclCommAbort). Meanwhile other threads must be able to begin and end activities, and the
+// watchdog must be able to end the process.
 // others have to begin and end activities meanwhile, and the watchdog to end the process.
 bool Activity::InterruptWaits(double seconds, const std::exception_ptr& error,
                               Clock::Duration patience) {
@@ -147,7 +150,7 @@ bool Activity::InterruptWaits(double seconds, const std::exception_ptr& error,
       ++one->interruptions_;
       StartThread("an interruption", [one, error] { Call(one, error); }).detach();
       ++begun;
-    } catch (const DeviceError&) {  // no thread; the next look may get one
+    } catch (const DeviceError&) {  // no thread could be started; the next call may get one
       --one->interruptions_;
     }
   }

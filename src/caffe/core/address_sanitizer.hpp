@@ -1,5 +1,5 @@
-// CAFFE_ADDRESS_SANITIZER: 1 in builds with AddressSanitizer (preset asan), whose interface is
-// included there; else 0.
+// CAFFE_ADDRESS_SANITIZER: 1 in builds with AddressSanitizer (preset asan), else 0. Includes its
+// interface in such builds.
 #pragma once
 
 #if defined(__has_feature)

@@ -13,7 +13,7 @@ namespace caffe {
 // Push blocks while full and returns false once closed; Pop blocks while empty and returns
 // nullopt once closed and drained. Fail() closes the queue with an exception that the next
 // Pop (after the queue is drained) rethrows in the consumer's thread, so that an error in a
-// stage reaches whoever waits for its result instead of hanging it.
+// stage reaches the thread that waits for its result, instead of leaving it waiting forever.
 template <typename T>
 class BoundedQueue {
  public:

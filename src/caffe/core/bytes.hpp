@@ -1,5 +1,5 @@
-// ByteWriter, ByteReader: numbers and texts as bytes, and back. Least byte first, as all processors
-// that this is built for have them.
+// ByteWriter, ByteReader: numbers and texts as bytes, and back. Little-endian, as are all supported
+// processors.
 #pragma once
 
 #include <bit>
@@ -37,8 +37,9 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Of bytes that outlive it. Throws InvalidArgument where they end too early or hold a number that
-// its type does not have; no count in them makes it take more memory than they take themselves.
+// Reads from `bytes`, which must outlive the reader. Throws InvalidArgument if they end too early
+// or hold a value that is invalid for its type. A corrupt count cannot make it allocate more memory
+// than the bytes themselves take.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const char> bytes) : bytes_(bytes) {}
@@ -59,7 +60,7 @@ class ByteReader {
     const std::span<const char> text = Take(Number<uint32_t>());
     return {text.begin(), text.end()};
   }
-  // How many items follow, each of which takes at least `least_bytes`.
+  // Reads the number of items that follow; each takes at least `least_bytes`.
   size_t Count(size_t least_bytes) {
     const auto count = Number<uint32_t>();
     Require(count <= left() / least_bytes, "byte ", at_ - sizeof(count), " says that ", count,

@@ -1,4 +1,4 @@
-// Memory in whole lines of the cache, which are also as wide as the widest vector.
+// Rounds memory sizes up to whole cache lines, which are as wide as the widest vector.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace caffe {
 
 inline constexpr size_t kCacheLine = 64;
 
-// `bytes`, filled up to whole lines. Not negative.
+// `bytes`, rounded up to whole cache lines; must not be negative.
 template <typename T>
 constexpr T WholeLines(T bytes) {
   constexpr auto kLine = static_cast<T>(kCacheLine);

@@ -1,5 +1,5 @@
-// Clock: the time by which threads wait and ages are measured. Tests put one of their own in its
-// place (tests/support/test_clock.hpp), so that no result depends on how busy a machine is.
+// Clock: the clock for timed waits and ages. Tests substitute their own clock
+// (tests/support/test_clock.hpp), so that no result depends on how busy a machine is.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ class CAFFE_EXPORT Clock {
   virtual ~Clock() = default;
 
   virtual TimePoint Now() const = 0;
-  // Waits until is_done(), at most until `end`, and returns is_done(). `lock` is held while
-  // is_done() is called; whoever changes its result notifies `changed`.
+  // Waits until is_done() or until `end`, whichever comes first, and returns is_done(). `lock` is
+  // held while is_done() is called; the thread that changes its result notifies `changed`.
   virtual bool WaitUntil(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
                          TimePoint end, const std::function<bool()>& is_done) = 0;
 

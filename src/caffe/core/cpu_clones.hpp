@@ -1,9 +1,8 @@
-// CAFFE_CPU_CLONES: one function, the best instruction set of the processor that runs it.
+// CAFFE_CPU_CLONES: compiles a function for several instruction sets and picks one at load time.
 #pragma once
 
-// Compiles a function for several instruction sets; the loader picks the best this CPU has.
-// Sanitizers cannot instrument the resolver, and clang knows no clones of templates, so their
-// builds have the baseline only.
+// The loader picks the best version that this CPU supports. Sanitizers cannot instrument the
+// resolver, and clang cannot clone templates, so their builds have only the baseline.
 #if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
     !defined(__x86_64__)
 #define CAFFE_CPU_CLONES

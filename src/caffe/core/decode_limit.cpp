@@ -6,7 +6,7 @@
 namespace caffe {
 namespace {
 
-// Photographs become ten times larger when they are decoded, packed arrays a few times.
+// Decoding makes photographs about 10 times larger, and packed arrays a few times.
 constexpr uint64_t kOrdinaryGrowth = 16;
 
 std::atomic<int64_t> max_decoded_mib{1024};

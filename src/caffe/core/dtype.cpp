@@ -20,7 +20,7 @@ std::string_view Name(DType dtype) {
   return "?";
 }
 
-// For translation units of nvcc, which has no _Float16.
+// For translation units compiled by nvcc, which has no _Float16.
 uint16_t Float16Bits(float value);
 float Float16Value(uint16_t bits);
 

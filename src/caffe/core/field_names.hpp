@@ -8,12 +8,12 @@
 
 namespace caffe {
 
-// Fields that plug-ins bring for a message, as options of their layers.
+// Extensions of `message` that plug-ins define as options of their layers.
 std::vector<const google::protobuf::FieldDescriptor*> ExtensionsOf(
     const google::protobuf::Descriptor& message);
 
-// The field of `message` with this name: its own, or an extension of it by that last name. Null
-// when there is none, or no message.
+// Returns the field of `message` with this name: its own field, or an extension whose last name
+// component is `name`. Null if there is none or `message` is null.
 const google::protobuf::FieldDescriptor* FindField(const google::protobuf::Descriptor* message,
                                                    const std::string& name);
 

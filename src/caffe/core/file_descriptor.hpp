@@ -7,7 +7,7 @@ namespace caffe {
 
 class FileDescriptor {
  public:
-  // What open() or its like has returned; a negative one is no file and is not closed.
+  // `value`: a result of open() or a similar call. A negative value is no file and is not closed.
   explicit FileDescriptor(int value) : value_(value) {}
   ~FileDescriptor() {
     if (*this) ::close(value_);

@@ -1,5 +1,5 @@
-// Objects with threads, in a child that fork() made: the child has a copy of the objects, and none
-// of the threads.
+// Handles objects that own threads after fork(): the child has a copy of the objects, but not their
+// threads.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace caffe {
 
-// Forks between the program's first process and this one: differs between parent and child.
+// Number of forks between the program's first process and this one; differs between parent and
+// child.
 CAFFE_EXPORT int ForkDepth();
 
-// Deletes in the process that made the object. In a child the object stays where it is: joining its
-// threads, or destroying a condition variable on which one of them waited, would never end.
+// Deletes the object only in the process that made it. In a child the object is leaked, because
+// joining its threads, or destroying a condition variable on which one of them waited, would hang.
 template <typename T>
 class DeleteWhereMade {
  public:
@@ -26,7 +27,7 @@ class DeleteWhereMade {
   int depth_ = ForkDepth();
 };
 
-// Owner of an object that has threads.
+// Owns an object that has threads.
 template <typename T>
 using ThreadedPtr = std::unique_ptr<T, DeleteWhereMade<T>>;
 

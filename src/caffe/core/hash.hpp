@@ -1,4 +1,4 @@
-// A hash for telling different contents apart, where nobody makes them alike on purpose.
+// Hashes that tell contents apart; not safe against deliberate collisions.
 #pragma once
 
 #include <bit>
@@ -8,14 +8,15 @@
 
 namespace caffe {
 
-// FNV-1a of 64 bits. `begin`: the hash of what comes before.
+// 64-bit FNV-1a. `begin`: the hash of the preceding bytes.
 inline uint64_t Hash64(std::string_view bytes, uint64_t begin = 14695981039346656037u) {
   uint64_t hash = begin;
   for (const char one : bytes) hash = (hash ^ static_cast<unsigned char>(one)) * 1099511628211u;
   return hash;
 }
 
-// A hash of many bytes, eight at a time: some GB/s. What is added in other pieces has another hash.
+// Hashes eight bytes at a time, at some GB/s. The hash depends on how bytes are split into calls of
+// Add().
 class WordHash {
  public:
   void Add(std::string_view bytes) {
@@ -30,7 +31,7 @@ class WordHash {
     AddWord(rest);
   }
   void AddWord(uint64_t word) {
-    // Each step can be undone, so that words which differ once never end alike.
+    // Each step is invertible, so two states that differ stay different.
     hash_ = std::rotl((hash_ ^ word) * 0x9e3779b97f4a7c15u, 29);
   }
   uint64_t value() const { return hash_ ^ (hash_ >> 32); }

@@ -8,7 +8,7 @@
 
 namespace caffe {
 
-// "unknown" where the system does not tell.
+// Returns "unknown" if the system does not tell.
 inline std::string HostName() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";

@@ -1,4 +1,4 @@
-// Refusals of kernels, for people.
+// Formats the reasons why kernels were refused.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace caffe {
 
-// Of "kernel: reason" each: kernels with one reason become "kernel, kernel: reason", in the place
-// of the first. A type, for example, is a reason for many.
+// Takes texts "kernel: reason". Kernels with the same reason become "kernel, kernel: reason", at
+// the position of the first. A dtype, for example, is a reason for many kernels.
 CAFFE_EXPORT std::vector<std::string> JoinRefusals(const std::vector<std::string>& refusals);
 
 }  // namespace caffe

@@ -12,7 +12,8 @@ std::string BesideLibrary(const std::string& file) {
   Dl_info library;
   const bool is_known = dladdr(reinterpret_cast<const void*>(&BesideLibrary), &library) != 0;
   CAFFE_ASSERT(is_known);
-  // Not by std::filesystem::path, which libstdc++ breaks where memory ends amid such a change.
+  // Not std::filesystem::path: libstdc++'s path is corrupted if memory runs out during such a
+  // change.
   const std::string path = library.dli_fname;
   return path.substr(0, path.rfind('/') + 1) + file;
 }

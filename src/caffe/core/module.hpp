@@ -1,17 +1,17 @@
-// Modules: parts of the library that are loaded when first used, because what they link with is
-// large and seldom needed.
+// Modules: parts of the library that are loaded on first use, because their dependencies are large
+// and seldom needed.
 #pragma once
 
 #include <string>
 
 namespace caffe {
 
-// The path of a file that lies beside libcaffe.
+// Returns the path of a file in the folder of libcaffe.
 std::string BesideLibrary(const std::string& file);
 
-// The address of `symbol` in the module lib<name>.so, which lies beside libcaffe. Throws
-// Unsupported, which says what `need` needs ("images other than JPEG need OpenCV's imgcodecs
-// library") and why it could not be had: the module was not built, or its libraries are not there.
+// Returns the address of `symbol` in the module lib<name>.so, which is in the folder of libcaffe.
+// Throws Unsupported if the module was not built or its libraries are missing. The message says why
+// and what `need` needs ("images other than JPEG need OpenCV's imgcodecs library").
 void* LoadModule(const std::string& name, const char* symbol, const std::string& need);
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// Names of layers and options in PyTorch, Keras and TensorFlow, and what is the same thing here.
+// Names of layers and options in PyTorch, Keras and TensorFlow, with their names here.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@ struct NameElsewhere {
   std::string_view here;  // empty: there is no such layer, and similar names mean something else
 };
 
-// A name may stand for several things; the first that is among the known names counts.
+// A name may stand for several things; the first one that is a known name here counts.
 inline constexpr NameElsewhere kNamesElsewhere[] = {
     // layer types
     {"linear", "InnerProduct"},

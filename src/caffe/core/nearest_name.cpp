@@ -9,7 +9,7 @@
 namespace caffe {
 namespace {
 
-// Fewer letters begin too many names to mean one of them.
+// A shorter prefix matches too many names.
 constexpr size_t kShortestStem = 3;
 
 std::string ToLower(std::string_view text) {

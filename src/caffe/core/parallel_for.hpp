@@ -1,4 +1,4 @@
-// Work of one call over the threads that OpenMP has for its caller.
+// ParallelFor: splits a loop among the caller's OpenMP threads.
 #pragma once
 
 #include <omp.h>
@@ -12,8 +12,8 @@
 namespace caffe {
 
 // Calls fn(begin, end) on parts of [0, count), one per thread, each at least `grain` long. The
-// parts depend on count and thread count alone, so reductions over them are repeatable. An
-// exception of fn ends its part; one of them is rethrown when all parts have ended.
+// parts depend only on count and thread count, so reductions over them are reproducible. An
+// exception from fn ends its part; one of them is rethrown when all parts have ended.
 template <typename Fn>
 void ParallelFor(int64_t count, int64_t grain, const Fn& fn) {
   if (count <= 0) return;
@@ -23,8 +23,8 @@ void ParallelFor(int64_t count, int64_t grain, const Fn& fn) {
     fn(int64_t{0}, count);
     return;
   }
-  const SignalsHeld held;     // by threads that OpenMP may start here
-  std::exception_ptr thrown;  // none may leave the parallel region
+  const SignalsHeld held;     // in threads that OpenMP may start here
+  std::exception_ptr thrown;  // an exception must not leave the parallel region
 #pragma omp parallel num_threads(threads)
   {
     const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();

@@ -1,5 +1,5 @@
-// Questions about paths that never throw: what cannot be looked at (a folder that may not be
-// entered, a name that is too long) fails where it is opened, with a text of its own.
+// Queries about paths that never throw. A path that cannot be examined (a folder without
+// permission, a name that is too long) fails later, with its own message, when it is opened.
 #pragma once
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// Nothing bears this name. False also where nobody can tell.
+// True if no file has this name. False also if that is unknown.
 inline bool IsMissing(const std::filesystem::path& path) {
   std::error_code unknown;
   return std::filesystem::status(path, unknown).type() == std::filesystem::file_type::not_found;
@@ -25,8 +25,8 @@ inline bool IsPlainFile(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, unknown);
 }
 
-// Where programs keep what they can make again: $XDG_CACHE_HOME, else $HOME/.cache; empty where
-// neither is an absolute path (XDG Base Directory Specification).
+// Folder for caches: $XDG_CACHE_HOME, else $HOME/.cache; empty if neither is an absolute path (XDG
+// Base Directory Specification).
 inline std::string CacheFolder() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && cache[0] == '/') return cache;

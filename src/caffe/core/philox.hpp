@@ -41,8 +41,8 @@ class RandomStream {
              static_cast<uint32_t>(seed >> 32)},
         stream_(static_cast<uint32_t>(stream)) {}
 
-  // Four independent 32-bit numbers for block `block` of iteration `iteration`
-  // (both up to 2^32; blocks of one iteration never meet those of another).
+  // Four independent 32-bit numbers for block `block` of iteration `iteration`, both below 2^32.
+  // Blocks of different iterations never overlap.
   constexpr std::array<uint32_t, 4> Block(uint64_t block, uint64_t iteration = 0) const {
     return Philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32) ^ stream_,
                        static_cast<uint32_t>(iteration), static_cast<uint32_t>(iteration >> 32)},
@@ -58,12 +58,12 @@ class RandomStream {
   uint32_t stream_;
 };
 
-// [0, 1) with 24 bits.
+// Uniform in [0, 1), with 24 random bits.
 constexpr float ToUniform(uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24f;
 }
 
-// Integer in [0, range), without the modulo's bias mattering below 2^32 / range draws.
+// Integer in [0, range). The bias is negligible for fewer than 2^32 / range draws.
 constexpr uint32_t ToRange(uint32_t bits, uint32_t range) {
   return static_cast<uint32_t>((uint64_t{bits} * range) >> 32);
 }

@@ -39,9 +39,9 @@ struct Loaded {
 };
 
 struct Plugins {
-  std::recursive_mutex mutex;  // a plug-in may load another
+  std::recursive_mutex mutex;  // recursive, because a plug-in may load another
   std::vector<Loaded> all;
-  std::map<void*, std::string> refused;  // what was said of it
+  std::map<void*, std::string> refused;  // library -> error message
 };
 
 Plugins& AllPlugins() {
@@ -49,7 +49,8 @@ Plugins& AllPlugins() {
   return plugins;
 }
 
-// Of a file in the current folder, too, where the system's loader would not look.
+// Absolute path of `file`. Also finds a file in the current folder, where the system's loader would
+// not look.
 std::string PathOf(const std::string& file) {
   Require(!file.empty(), "a plug-in's name is empty; give the path of a shared library");
   std::error_code error;
@@ -62,8 +63,8 @@ std::string PathOf(const std::string& file) {
   return std::filesystem::absolute(file).string();
 }
 
-// Loads libcaffe_compat where a plug-in lacked it, as the loader has said. Programs find it by
-// their own paths, an interpreter that has imported libcaffe does not.
+// If the loader's message says that libcaffe_compat is missing, loads it and returns true. Programs
+// find it by their rpath; an interpreter that has imported libcaffe does not.
 bool LoadLackingCompat(const std::string& said) {
   const std::string lacking = said.substr(0, said.find(':'));
   return lacking.starts_with("libcaffe_compat.so") &&
@@ -75,15 +76,15 @@ std::string LoadersReason() {
   return said != nullptr ? said : "no reason is known";
 }
 
-// `refused`: libraries that are in memory and must not be used.
+// `refused`: libraries that stay in memory but must not be used.
 void* Open(const std::string& file, Registrations* registrations,
            std::map<void*, std::string>* refused) {
   const std::string path = PathOf(file);
-  std::error_code ignored;  // the loader has the reason
+  std::error_code ignored;  // the loader reports the reason
   Require(!std::filesystem::is_fifo(path, ignored), "plug-in '", file,
           "' is a pipe; give the shared library");
   const KeepingBack keeping_back(registrations);
-  // Its header says that dlopen never throws, and the compiler would leave the handler out.
+  // dlopen is declared noexcept, so for a direct call the compiler would drop the handler.
   void* (*const volatile open_library)(const char*, int) = dlopen;
   void* library = nullptr;
   std::string reason, said;
@@ -124,7 +125,7 @@ void* Open(const std::string& file, Registrations* registrations,
              CAFFE_VERSION));
 }
 
-// Whether `address` lies in that library itself, and not in one that it needs.
+// True if `address` is in `library` itself, not in one of its dependencies.
 bool IsFrom(void* library, const void* address) {
   Dl_info holder;
   if (dladdr(address, &holder) == 0) return false;
@@ -139,7 +140,7 @@ const CaffePlugin& DescriptorOf(void* library, const std::string& file) {
           "' has no symbol caffe_plugin; write CAFFE_PLUGIN(\"name\", \"version\") in one of its "
           "files (caffe/plugin.hpp)");
   const auto& descriptor = *static_cast<const CaffePlugin*>(address);
-  // What another version has beyond these two fields is not known.
+  // Other versions of the interface share only these two fields.
   constexpr size_t kLeast = offsetof(CaffePlugin, caffe_version);
   Require(descriptor.struct_size >= kLeast && descriptor.plugin_interface == CAFFE_PLUGIN_INTERFACE,
           "plug-in '", file, "' was compiled for plug-in interface ",
@@ -159,7 +160,7 @@ PluginInfo Describe(const CaffePlugin& descriptor, const std::string& file) {
   return info;
 }
 
-// Throws where one of the registrations does not fit.
+// Throws if one of the registrations is invalid.
 PluginInfo Check(void* library, const std::string& file, const Registrations& registrations) {
   PluginInfo info = Describe(DescriptorOf(library, file), file);
   WithContext(StrCat("plug-in '", file, "'"), [&] {
@@ -189,7 +190,7 @@ PluginInfo LoadPlugin(const std::string& file) {
   Plugins& plugins = AllPlugins();
   const std::scoped_lock lock(plugins.mutex);
   Registrations registrations;
-  // A refused library stays in memory: code may have been handed out by its constructors.
+  // A refused library stays in memory, because its constructors may have handed out its code.
   void* const library = Open(file, &registrations, &plugins.refused);
   const auto known = std::find_if(plugins.all.begin(), plugins.all.end(),
                                   [&](const Loaded& one) { return one.library == library; });

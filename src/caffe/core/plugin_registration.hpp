@@ -1,5 +1,5 @@
-// What a plug-in registers while it is loaded takes effect only when all of it has been found to
-// fit.
+// Registrations of a plug-in are held back while it is loaded. They take effect only if all of them
+// are valid.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 namespace caffe {
 
 struct PluginRegistration {
-  std::string layer_type;         // empty for what is no layer
-  std::function<void()> check;    // throws InvalidArgument where it does not fit
+  std::string layer_type;         // empty if this registers no layer
+  std::function<void()> check;    // throws InvalidArgument if invalid
   std::function<void()> take_up;  // does not throw
 };
 
-// Keeps it back while this thread loads a plug-in; false where it loads none.
+// Holds the registration back while this thread loads a plug-in; returns false if it loads none.
 CAFFE_EXPORT bool KeepBackForPlugin(PluginRegistration registration);
 
 }  // namespace caffe

@@ -12,8 +12,8 @@ bool IsControl(uint32_t code) {
          (code >= 0x2066 && code <= 0x2069);
 }
 
-// The bytes of the control character that `text` begins with; 0 where it begins with another one.
-// Two and three bytes of UTF-8 hold all that there are.
+// Length in bytes of the control character at the start of `text`; 0 if there is none. Every
+// control character takes at most three bytes of UTF-8.
 size_t ControlBytes(std::string_view text) {
   const auto byte = [&](size_t i) -> uint32_t {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
@@ -27,11 +27,11 @@ size_t ControlBytes(std::string_view text) {
   if ((byte(0) & 0xf0) == 0xe0 && follows(1) && follows(2)) {
     return IsControl((byte(0) & 0x0f) << 12 | low_bits(1) << 6 | low_bits(2)) ? 3 : 0;
   }
-  // A terminal that does not read UTF-8 takes a byte alone for one.
+  // A terminal that does not decode UTF-8 takes a single such byte for a control character.
   return byte(0) < 0xa0 ? 1 : 0;
 }
 
-// The bytes of the letter that `text` begins with.
+// Length in bytes of the letter at the start of `text`.
 size_t LetterBytes(std::string_view text) {
   size_t bytes = 1;
   const bool leads = (static_cast<unsigned char>(text[0]) & 0xc0) == 0xc0;
@@ -41,9 +41,9 @@ size_t LetterBytes(std::string_view text) {
   return bytes;
 }
 
-// The bytes of the character of UTF-8 that `text` begins with; 0 where it begins with none.
+// Length in bytes of the UTF-8 character at the start of `text`; 0 if it is invalid.
 size_t Utf8Bytes(std::string_view text) {
-  // Of two, three and four bytes; smaller codes have shorter forms.
+  // The least codes of two, three and four bytes; smaller codes must use a shorter form.
   constexpr uint32_t kLeast[] = {0x80, 0x800, 0x10000};
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return 1;

@@ -19,7 +19,7 @@ std::string TextOfFile(const std::filesystem::path& file) {
   return text.str();
 }
 
-// "max 100000" or "150000 100000": microseconds of each period.
+// Parses "max 100000" or "150000 100000": quota and period, both in microseconds.
 std::optional<double> LimitOf(const std::string& quota_and_period) {
   std::istringstream text(quota_and_period);
   double quota = 0, period = 0;
@@ -33,14 +33,16 @@ std::optional<double> LimitOfFolder(const std::filesystem::path& folder) {
                  TextOfFile(folder / "cpu.cfs_period_us"));
 }
 
-// Of "4:cpu,cpuacct:/docker/1234", or of version 2's "0::/user.slice": where it is mounted.
+// Mount point of the controllers "cpu,cpuacct" in "4:cpu,cpuacct:/docker/1234", or of version 2's
+// "0::/user.slice".
 std::optional<std::filesystem::path> MountOf(const std::string& controllers,
                                              const std::filesystem::path& root) {
   if (controllers.empty()) return root;
   std::istringstream names(controllers);
   for (std::string name; std::getline(names, name, ',');) {
     if (name != "cpu") continue;
-    // Systems name several in another order than their folder; then "cpu" is a link to it.
+    // Some systems list the controllers in another order than the folder's name; then "cpu" is a
+    // link to that folder.
     std::error_code ignored;
     return std::filesystem::exists(root / controllers, ignored) ? root / controllers : root / name;
   }
@@ -64,8 +66,8 @@ std::optional<double> ProcessorsOfGroups(std::string_view groups,
     if (second == std::string::npos) continue;
     const auto mount = MountOf(line.substr(first + 1, second - first - 1), root);
     if (!mount) continue;
-    // In a container the names may be the host's, of which it sees its own group alone, as the
-    // root.
+    // In a container the names may be the host's, while the container sees only its own group, as
+    // the root.
     std::filesystem::path group =
         std::filesystem::path(line.substr(second + 1)).relative_path().lexically_normal();
     while (true) {

@@ -1,4 +1,4 @@
-// How many processors this process may use.
+// Counts the processors that this process may use.
 #pragma once
 
 #include <filesystem>
@@ -9,16 +9,17 @@
 
 namespace caffe {
 
-// Those that it may run on (sched_getaffinity), and no more than its control groups give it time
-// for: `docker run --cpus=2`, a limit of Kubernetes. 1 or more.
+// Number of processors that the process may run on (sched_getaffinity), limited by the CPU time of
+// its control groups (`docker run --cpus=2`, a Kubernetes limit). At least 1.
 CAFFE_EXPORT int UsableProcessors();
 
-// How many processors' time the control groups leave this process; nothing where they do not say.
+// CPU time that the control groups allow this process, in processors; nothing if unlimited.
 std::optional<double> ProcessorTime();
 
-// The least limit, in processors, of control groups and all above them; nothing where there is
-// none. `groups`: /proc/self/cgroup's text. `root`: where they are mounted, as version 1 (Linux,
-// Documentation/scheduler/sched-bwc) or 2 (Documentation/admin-guide/cgroup-v2, "cpu.max").
+// The smallest limit, in processors, of the control groups and all their ancestors; nothing if
+// there is none. `groups`: the text of /proc/self/cgroup. `root`: where they are mounted, as
+// version 1 (Linux, Documentation/scheduler/sched-bwc) or 2 (Documentation/admin-guide/cgroup-v2,
+// "cpu.max").
 std::optional<double> ProcessorsOfGroups(std::string_view groups,
                                          const std::filesystem::path& root);
 

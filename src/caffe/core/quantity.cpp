@@ -23,7 +23,7 @@ constexpr Unit kBandwidths[] = {{"B/s", 1},          {"KB/s", 1e3},       {"MB/s
                                 {"Tbit/s", 1e12 / 8}};
 constexpr Unit kDurations[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
 
-// Nothing where the text is not a finite number and one of the units, with or without a space.
+// Nothing unless the text is a finite number and one of the units, with or without a space between.
 std::optional<double> Parse(std::string_view text, std::span<const Unit> units) {
   double number = 0;
   const char* const end = text.data() + text.size();

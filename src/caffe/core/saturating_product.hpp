@@ -1,4 +1,4 @@
-// A product of options and extents that may be larger than any integer.
+// A product of options and extents that does not overflow.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace caffe {
 
-// The largest int64_t where the product of `factors`, none of which is negative, is larger. To be
-// compared with what there is: options of 32 bits, multiplied as they are, may come out equal.
+// Product of non-negative factors, or the largest int64_t if the product is larger. Compare it with
+// a count: a wrapped product of 32-bit options may be equal to the count by accident.
 inline int64_t SaturatingProduct(std::span<const int64_t> factors) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   int64_t product = 1;

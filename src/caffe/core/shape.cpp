@@ -15,7 +15,7 @@ Shape::Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {
     Require(extent <= kMost, "shape ", *this, " has an extent of ", extent, "; it may be at most ",
             kMost);
   }
-  // Products of some of its extents (count(1), say) do not overflow for empty shapes either.
+  // Products of some extents (count(1), say) must not overflow even if the shape is empty.
   const bool is_empty = std::ranges::count(dims_, 0) > 0;
   const int64_t most = is_empty ? std::numeric_limits<int64_t>::max() : kMost;
   int64_t total = 1;

@@ -1,5 +1,5 @@
-// No signal's handler runs in a thread that computes: some of oneDNN's kernels use the stack
-// pointer for a workspace on the heap, and a handler's frame is written where that register points.
+// Keeps signal handlers out of threads that compute: some oneDNN kernels use the stack pointer for
+// a workspace on the heap, where a handler's frame would be written.
 #pragma once
 
 #include <omp.h>
@@ -7,13 +7,12 @@
 
 namespace caffe {
 
-// While it lives, signals wait that would run a handler in this thread; faults of its own do not.
-// The threads that OpenMP gives this thread go on without signals: what is sent to the process
-// comes to others.
+// Blocks signals in this thread while it lives, except the thread's own faults. The thread's OpenMP
+// team stays blocked afterwards; other threads take the signals sent to the process.
 class SignalsHeld {
  public:
   SignalsHeld() {
-    HoldTeam();  // first: while some of them wait to be asked, signals come to this thread
+    HoldTeam();  // first: until the team is blocked, signals come to this thread
     HoldAll(&before_);
   }
   SignalsHeld(const SignalsHeld&) = delete;
@@ -29,8 +28,8 @@ class SignalsHeld {
     ::pthread_sigmask(SIG_BLOCK, &held, before);
   }
 
-  // Threads that OpenMP starts from now on inherit what this one holds. Those that it had started
-  // for somebody else's loop do not.
+  // Threads that OpenMP starts from now on inherit this thread's mask. Threads that it has already
+  // started for other loops do not.
   static void HoldTeam() {
     static thread_local int held = 1;
     const int threads = omp_get_max_threads();

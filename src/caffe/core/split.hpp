@@ -1,4 +1,4 @@
-// Lists in one string, as flags and environment variables give them.
+// Splits lists in flags and environment variables.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// The parts between commas, without the spaces and tabs around them; empty parts are left out.
+// The parts between commas, without spaces and tabs around them; empty parts are dropped.
 CAFFE_EXPORT std::vector<std::string> SplitByComma(std::string_view text);
 
 }  // namespace caffe

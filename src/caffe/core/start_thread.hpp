@@ -1,4 +1,4 @@
-// StartThread: a std::thread, or an error that says what it was for.
+// StartThread: makes a std::thread, or throws an error that says what the thread was for.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// ThreadClaim: notices that two threads are inside something that serves one at a time.
+// ThreadClaim: detects that two threads use an object that serves one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace caffe {
 
-// Not a lock: who comes second is told, because results would be wrong even if it waited (another
-// thread's inputs, half of its outputs).
+// Not a lock: the second thread gets an error, because its results would be wrong even if it waited
+// (another thread's inputs, half of its outputs).
 class ThreadClaim {
  public:
   // Throws InvalidArgument while another Scope exists: "net 'x' is running in another thread ...".
@@ -31,15 +31,15 @@ class ThreadClaim {
     ThreadClaim& claim_;
   };
 
-  // For those who may look on only in the owner's thread: its callbacks, say. `what` is what is
-  // claimed, in the message.
+  // For calls that are allowed only in the owner's thread, as in its callbacks. `what` names the
+  // claimed object in the message.
   void CheckNotElsewhere(const char* what) const {
     const std::thread::id owner = owner_.load(std::memory_order_relaxed);
     if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
     throw InvalidArgument(StrCat("the ", what, kElsewhere));
   }
 
-  // For what the owner's callbacks may not do either.
+  // For calls that are not even allowed in the owner's callbacks.
   void CheckIdle(const char* what) const {
     CheckNotElsewhere(what);
     Require(owner_.load(std::memory_order_relaxed) == std::thread::id(), "the ", what,

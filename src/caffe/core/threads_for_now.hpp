@@ -1,4 +1,4 @@
-// The number of threads that OpenMP gives the calling thread, for a while.
+// ThreadsForNow: sets the calling thread's number of OpenMP threads for a scope.
 #pragma once
 
 #include <omp.h>
@@ -7,7 +7,7 @@ namespace caffe {
 
 class ThreadsForNow {
  public:
-  // As many as there are: whoever changes the number has it undone.
+  // Keeps the number, but restores it at the end of the scope if it was changed.
   ThreadsForNow() = default;
   explicit ThreadsForNow(int threads) { omp_set_num_threads(threads); }
   ThreadsForNow(const ThreadsForNow&) = delete;

@@ -25,7 +25,7 @@ void WriteString(std::string_view text, std::ostream& out) {
   out << '"';
 }
 
-// How a viewer names a process or a thread, and where it puts it.
+// Names a process or a thread for the viewer, and sets its position there.
 void WriteLabel(const char* what, int rank, size_t row, const std::string& name,
                 std::ostream& out) {
   out << R"({"ph":"M","name":")" << what << R"(_name","pid":)" << rank << R"(,"tid":)" << row
