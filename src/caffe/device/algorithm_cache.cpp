@@ -24,14 +24,15 @@
 namespace caffe {
 namespace {
 
-// Nothing that is tried takes longer.
+// Longest time, in seconds, that an attempt can take.
 constexpr std::time_t kLongestAttempt = 600;
-// Starts in a row that end in an algorithm, before it is left out: one or two may have been killed.
+// Number of consecutive starts that may end in an algorithm before it is excluded. One or two may
+// have been killed for another reason.
 constexpr int kLostStarts = 3;
-// Lines that say nothing any more, before the file is replaced. A file of some 300 KB.
+// Number of superseded lines at which the file is replaced; about 300 KB.
 constexpr int64_t kSupersededLines = 1000;
 
-// Tells this process from an earlier one that had its number, as all first ones of containers do.
+// Tells this process from an earlier one with the same process id, which is common in containers.
 const std::string& StartOfThisProcess() {
   static const std::string start = [] {
     std::random_device random;
@@ -58,8 +59,8 @@ bool IsText(const std::string& line) {
   });
 }
 
-// Opens the file to append lines, locked: shared, or exclusively to replace it. Where the file
-// system has no locks, a line that comes while the file is replaced is lost.
+// Opens the file to append lines, with a lock: shared, or exclusive to replace the file. If the
+// file system has no locks, a line that is appended during a replacement is lost.
 int OpenLocked(const std::string& name, int lock) {
   for (;;) {
     const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -101,7 +102,7 @@ AlgorithmCache& AlgorithmCache::OfUser() {
 
 bool AlgorithmCache::Attempt::IsOver() const {
   if (std::time(nullptr) - time > kLongestAttempt) return true;
-  if (host != HostName()) return false;  // nobody can tell
+  if (host != HostName()) return false;  // a process on another host cannot be checked
   return process == getpid() || (kill(process, 0) != 0 && errno == ESRCH);
 }
 
@@ -109,7 +110,7 @@ std::string AlgorithmCache::Attempt::Text(const std::string& start) const {
   return StrCat('?', algorithm, '\t', host, '\t', process, '\t', start, '\t', time, '\t', lost);
 }
 
-// False for a line that says nothing.
+// Returns false if the line is malformed.
 bool AlgorithmCache::Read(const std::string& line) {
   const std::vector<std::string> fields = FieldsOf(line);
   if (!IsText(line) || fields.size() < 2 || fields[0].empty() || fields[1].empty()) return false;
@@ -130,7 +131,8 @@ bool AlgorithmCache::Read(const std::string& line) {
   Attempt& attempt = attempts_[fields[0]][fields[4]];
   attempt = {fields[1].substr(1), fields[2], std::atoi(fields[3].c_str()),
              static_cast<std::time_t>(std::atoll(fields[5].c_str()))};
-  if (fields.size() > 6) attempt.lost = std::atoi(fields[6].c_str());  // 0 in old files
+  // Old files lack this field.
+  if (fields.size() > 6) attempt.lost = std::atoi(fields[6].c_str());
   return true;
 }
 
@@ -167,11 +169,11 @@ std::string AlgorithmCache::Text() const {
   return text;
 }
 
-// The caller has the lock. A failure leaves the file as it is.
+// The caller holds the lock. A failure leaves the file unchanged.
 void AlgorithmCache::Replace(const std::string& text) {
   namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path target = fs::canonical(file_, error);  // a link to the file stays one
+  const fs::path target = fs::canonical(file_, error);  // a symbolic link to the file stays a link
   if (error) return;
   const fs::path partial = target.string() + ".partial";
   std::ofstream out(partial, std::ios::binary);
@@ -214,8 +216,8 @@ void AlgorithmCache::Store(const std::string& key, const std::string& algorithm)
   Append(LineOf(key, algorithm));
 }
 
-// A start is over once its process cannot come back. Ranks that run together do not count each
-// other, so they all note the same number.
+// A start counts once its process has ended. Ranks that run together do not count each other, so
+// they all write the same number.
 int AlgorithmCache::LostStarts(const std::string& key, const std::string& algorithm) const {
   const auto found = attempts_.find(key);
   if (found == attempts_.end()) return 0;
@@ -271,7 +273,7 @@ void AlgorithmCache::AppendAttempt(const std::string& key, const std::string& al
   Append(LineOf(key, attempt.Text(StartOfThisProcess())));
 }
 
-// One write of one line, which O_APPEND keeps apart from those of other processes.
+// Writes a line with one write(); O_APPEND keeps it apart from those of other processes.
 void AlgorithmCache::Append(std::string line) {
   if (file_.empty()) return;
   if (std::exchange(ends_in_a_line_, false)) line = '\n' + line;

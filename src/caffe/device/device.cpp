@@ -39,7 +39,7 @@ class HostEvent final : public Event {
   std::chrono::steady_clock::time_point time;
 };
 
-// The caller is the stream.
+// Work runs in the caller's thread, so the stream has no state.
 class HostStream final : public Stream {
  public:
   void* native() const override { return nullptr; }

@@ -1,17 +1,17 @@
-// Who wraps a library of NVIDIA's says here how it is found.
+// Wrappers of NVIDIA libraries register here how their library is found.
 #pragma once
 
 #include "caffe/gpu_libraries.hpp"
 
 namespace caffe {
 
-// `place`: libraries are told in the order of these numbers. `describe` may throw DeviceError,
-// which becomes the library's problem.
+// `place`: position of the library in the report. `describe` may throw DeviceError; the message
+// becomes the library's problem.
 struct GpuLibraryRegistrar {
   GpuLibraryRegistrar(int place, std::string name, GpuLibrary (*describe)());
 };
 
-// Who asks the library for plans counts here.
+// Wrappers call these when they ask their library for plans and when they build one.
 void CountProposedGpuPlans();
 void CountBuiltGpuPlan();
 

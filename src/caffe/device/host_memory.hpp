@@ -1,4 +1,4 @@
-// Host memory that a device copies to and from by itself.
+// Host memory that a device can copy to and from by itself.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace caffe {
 
-// Makes such memory; callable in any thread.
+// Allocates such memory; callable in any thread.
 using HostMemory = std::function<std::shared_ptr<void>(size_t bytes)>;
 
-// Pinned for a GPU, so that copies run while the host goes on; ordinary memory otherwise. Not
-// zeroed. Throws DeviceError when there is none.
+// Pinned for a GPU, so that copies are asynchronous; ordinary memory otherwise. Not zeroed. Throws
+// DeviceError if out of memory.
 CAFFE_EXPORT std::shared_ptr<void> AllocateHostMemory(Device& device, size_t bytes);
 
-// What a kind of device registers that pins memory for the current device.
+// Registers how a kind of device pins memory for the current device.
 using HostAllocator = std::shared_ptr<void> (*)(size_t bytes);
 struct HostMemoryRegistrar {
   HostMemoryRegistrar(DeviceKind kind, HostAllocator allocator);

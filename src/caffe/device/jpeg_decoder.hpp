@@ -1,4 +1,4 @@
-// JPEG files decoded by a device, many at a time.
+// Decodes batches of JPEG files on a device.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace caffe {
 
-// A baseline file, and where its pixels are once it is decoded.
+// A baseline JPEG file and its decoded pixels.
 struct JpegFile {
   std::string_view bytes;
   int channels = 0, height = 0, width = 0;  // 1: grey, 3: BGR
-  // In the host's memory, interleaved; of the decoder, until its next call.
+  // Interleaved, in host memory that the decoder owns; valid until its next call.
   const uint8_t* pixels = nullptr;
 
   size_t pixel_bytes() const {
@@ -24,23 +24,24 @@ struct JpegFile {
   }
 };
 
-// For one thread at a time.
+// Not thread-safe: one thread at a time.
 class DeviceJpegDecoder {
  public:
   virtual ~DeviceJpegDecoder() = default;
   // For the log: "nvJPEG 13.3.2".
   virtual std::string name() const = 0;
-  // Decodes files of one number of channels, and waits for the result. False where the decoder does
-  // not take one of them, or finds it damaged: then none is decoded. Throws DeviceError.
+  // Decodes files, all with the same number of channels, and waits for the result. Returns false,
+  // with no file decoded, if the decoder does not support a file or finds it damaged. Throws
+  // DeviceError.
   virtual bool Decode(std::span<JpegFile> files) = 0;
 };
 
-// Throws DeviceError where the device's library is missing, Unsupported where the kind of device
-// has no decoder.
+// Throws DeviceError if the device's library is missing, Unsupported if the kind of device has no
+// decoder.
 CAFFE_EXPORT std::unique_ptr<DeviceJpegDecoder> MakeJpegDecoder(
     const std::shared_ptr<Device>& device);
 
-// What a kind of device registers that can decode.
+// Registers the decoder of a kind of device.
 using JpegDecoderMaker =
     std::unique_ptr<DeviceJpegDecoder> (*)(const std::shared_ptr<Device>& device);
 struct JpegDecoderRegistrar {

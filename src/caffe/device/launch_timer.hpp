@@ -1,4 +1,4 @@
-// LaunchTimer: how long a device takes for what is launched on it.
+// LaunchTimer: measures the device time of launched work.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,18 @@
 
 namespace caffe {
 
-// On the device's compute stream, whose earlier work is not counted. Nor is the time that the host
-// takes to launch: the device is kept busy meanwhile. Launching takes 5 to 50 us, more than many
-// kernels.
+// Measures work on the device's compute stream. Excludes earlier work of the stream and the host's
+// launch time, because the device is kept busy meanwhile: launching takes 5 to 50 us, more than
+// many kernels.
 class LaunchTimer {
  public:
-  // For so long the device is kept busy before what is timed.
+  // The device is kept busy for this long before the timed work.
   static constexpr double kBusySeconds = 1e-4;
 
   explicit LaunchTimer(Device& device);
 
-  // Seconds; returns when all of it is done. Throws what `launch` throws, and DeviceError for what
-  // goes wrong on the device.
+  // Returns seconds, when all of the work is done. Throws what `launch` throws, and DeviceError for
+  // errors on the device.
   double Time(const std::function<void()>& launch);
 
  private:

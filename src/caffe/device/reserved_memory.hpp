@@ -1,4 +1,4 @@
-// What drivers and libraries will take of a device's free memory while a net runs.
+// Estimates how much free device memory drivers and libraries will take while a net runs.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace caffe {
 
-// Bytes, where the net is one of so many ranks: an estimate, 0 where nothing is known.
+// Estimated bytes if the net is one of `ranks` ranks; 0 if unknown.
 size_t ReservedBytes(const Device& device, int ranks);
 
-// What a kind of device registers that knows.
+// Registers the estimate of a kind of device.
 struct ReservedMemoryRegistrar {
   using Estimate = size_t (*)(int ranks);
   ReservedMemoryRegistrar(DeviceKind kind, Estimate estimate);

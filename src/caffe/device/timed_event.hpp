@@ -1,5 +1,5 @@
-// Events that are timed. Those of Device::MakeEvent() are for order and for waiting: on a GPU they
-// are cheaper, and who waits for them leaves the processor to others.
+// Events that measure time. Those of Device::MakeEvent() only order work and wait: on a GPU they
+// are cheaper, and a thread that waits for them leaves the processor to others.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace caffe {
 
-// For Event::SecondsSince().
+// Makes an event for Event::SecondsSince().
 CAFFE_EXPORT std::unique_ptr<Event> MakeTimedEvent(Device& device);
 
-// What a kind of device registers whose ordinary events are not timed.
+// Registers timed events for a kind of device that does not time ordinary events.
 using TimedEventMaker = std::unique_ptr<Event> (*)(Device& device);
 struct TimedEventRegistrar {
   TimedEventRegistrar(DeviceKind kind, TimedEventMaker maker);

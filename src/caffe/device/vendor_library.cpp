@@ -38,7 +38,7 @@ std::vector<std::string> FoldersIn(const std::string& list) {
   return folders;
 }
 
-// Sorted, so that each start finds the same.
+// Sorted, so that every start finds the same library.
 std::vector<fs::path> EntriesOf(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code ignored;
@@ -47,8 +47,8 @@ std::vector<fs::path> EntriesOf(const fs::path& folder) {
   return entries;
 }
 
-// The site-packages of each Python 3 below `prefix`, with the wheels' libraries in them: first
-// those of the wheel's own folder. From CUDA 13 on all wheels but some share one folder.
+// Adds library folders of wheels in the site-packages of each Python 3 below `prefix`, the wheel's
+// own folder first. From CUDA 13 on most wheels share one folder.
 void AddWheels(const fs::path& prefix, const std::string& wheel,
                std::vector<std::string>* folders) {
   std::error_code ignored;
@@ -67,7 +67,7 @@ void AddWheels(const fs::path& prefix, const std::string& wheel,
   }
 }
 
-// "PREFIX" of PREFIX/bin/python3, and that of the file to which it is a link.
+// Adds "PREFIX" of PREFIX/bin/python3, and of the file that a symbolic link refers to.
 void AddPrefixes(const fs::path& interpreter, std::vector<fs::path>* prefixes) {
   std::error_code ignored;
   if (!fs::exists(interpreter, ignored)) return;
@@ -84,8 +84,8 @@ std::string FoundInPath(const std::string& program) {
   return "";
 }
 
-// What this process was started as: an environment's interpreter is a link that only the name tells
-// from the system's.
+// The name by which this process was started: the interpreter of a virtual environment is a link,
+// and only its name differs from the system's.
 std::string ProgramOfProcess() {
   std::ifstream arguments("/proc/self/cmdline", std::ios::binary);
   std::string program;
@@ -146,7 +146,7 @@ void* VendorLibrary::Load() const {
   for (const std::string& path : paths) {
     if (void* handle = dlopen(path.c_str(), flags)) return handle;
     std::error_code ignored;
-    // A library that is there and does not load is worth a word; one that is not there is not.
+    // Report a library that exists and does not load, not one that is missing.
     if (fs::exists(path, ignored)) reasons += std::string("; ") + dlerror();
   }
   throw DeviceError(StrCat("cuda: ", name_, " (", file_, ") is not found", reasons,

@@ -1,5 +1,5 @@
-// A vendor's libraries, found when a device is first used: a build for GPUs starts on machines that
-// have none of them.
+// Vendor libraries, loaded when a device is first used: a build for GPUs also starts on machines
+// without them.
 #pragma once
 
 #include <mutex>
@@ -10,20 +10,20 @@
 
 namespace caffe {
 
-// A shared library of NVIDIA's, loaded with its first symbol. Looked for in this order: the folders
-// of CAFFE_CUDA_LIBRARY_PATH (separated by colons), where the loader looks, CUDA_HOME, the toolkit
-// that this build was made with, and the wheels nvidia-* in Python's site-packages: of the
-// environment's variables, of the running interpreter, of python3, of the user and of the system.
-// Thread-safe.
+// A shared library from NVIDIA, loaded with its first symbol. Search order: the folders of
+// CAFFE_CUDA_LIBRARY_PATH (separated by colons), the loader's own search path, CUDA_HOME,
+// CUDA_PATH, the toolkit that this build was made with, and the wheels nvidia-* in Python's
+// site-packages: of the active environment, of the running interpreter, of python3, of the user and
+// of the system. Thread-safe.
 class CAFFE_EXPORT VendorLibrary {
  public:
   enum class Visibility {
-    kOwn,     // nobody else sees its symbols
-    kOthers,  // libraries that load it by name get this one
+    kOwn,     // RTLD_LOCAL: other libraries do not see its symbols
+    kOthers,  // other libraries that load it by name get this one
   };
 
-  // `name` for messages ("cuDNN 9"), the file ("libcudnn.so.9"), the folder of its wheel under
-  // site-packages/nvidia ("cudnn").
+  // `name` for messages ("cuDNN 9"), `file` ("libcudnn.so.9"), and `wheel`, the folder of its wheel
+  // in site-packages/nvidia ("cudnn").
   VendorLibrary(std::string name, std::string file, std::string wheel,
                 Visibility visibility = Visibility::kOwn)
       : name_(std::move(name)),
@@ -31,11 +31,11 @@ class CAFFE_EXPORT VendorLibrary {
         wheel_(std::move(wheel)),
         visibility_(visibility) {}
 
-  // Throws DeviceError saying where the library was looked for, or that it lacks the symbol.
+  // Throws DeviceError that says where the library was looked for, or that it lacks the symbol.
   void* Symbol(const char* symbol);
-  // Null where the library has no such symbol.
+  // Returns null if the library has no such symbol.
   void* OptionalSymbol(const char* symbol);
-  // Where it was found. Throws as Symbol().
+  // Path of the loaded file. Throws as Symbol().
   std::string path();
 
  private:
@@ -48,10 +48,10 @@ class CAFFE_EXPORT VendorLibrary {
   void* handle_ = nullptr;
 };
 
-// Folders that may hold NVIDIA's libraries, in order; without those that the loader knows.
+// Folders that may hold NVIDIA's libraries, in search order; without the loader's own.
 std::vector<std::string> VendorLibraryFolders(const std::string& wheel);
 
-// Where a loaded library's file is: of the handle that dlopen() gave.
+// Path of the file of a loaded library. `handle`: from dlopen().
 std::string PathOfLibrary(void* handle);
 
 }  // namespace caffe
