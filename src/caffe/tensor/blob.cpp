@@ -21,7 +21,8 @@ double SumOfSquares(const double* x, int64_t count) {
   return sum;
 }
 
-// Reduces in double over the view that users most often have of this type already.
+// Reduces in double. Reads a view in the tensor's own dtype if that is double, else in float, which
+// users have most often mirrored already.
 template <typename Reduction>
 double Reduce(SyncedTensor& tensor, Reduction reduce) {
   const bool is_double = tensor.desc().dtype == DType::kDouble;

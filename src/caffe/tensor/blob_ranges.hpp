@@ -1,4 +1,4 @@
-// Ranges of a net's blobs, as `caffe calibrate` has measured them.
+// Ranges of a net's blobs, measured by `caffe calibrate`.
 #pragma once
 
 #include <map>
@@ -7,13 +7,13 @@
 namespace caffe {
 
 struct BlobRanges {
-  // lowest <= 0 <= highest. Numbers beyond them are clipped.
+  // lowest <= 0 <= highest. Values outside the range are clipped.
   struct Range {
     float lowest = 0, highest = 0;
     bool operator==(const Range&) const = default;
   };
 
-  std::string file;  // where they are from, for messages
+  std::string file;  // source of the ranges, for messages
   std::string net;   // name of the net that was measured
   std::map<std::string, Range> blobs;
 };

@@ -1,4 +1,4 @@
-// The schema's element types as ours.
+// Converts the schema's element types to DType.
 #pragma once
 
 #include <string_view>

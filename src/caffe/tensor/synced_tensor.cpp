@@ -90,7 +90,7 @@ void* SyncedTensor::data() {
   return storage_->memory.get();
 }
 
-// What users have written in the mirrors of other tensors with this storage.
+// Writes back the changes that users made in mirrors of other tensors with this storage.
 void SyncedTensor::WriteBackSharers() {
   if (storage_.use_count() == 1) return;
   const std::lock_guard lock(storage_->mirrored_mutex);
@@ -160,7 +160,8 @@ void SyncedTensor::FillMirror() {
   RememberMirror();
 }
 
-// A holder that let go may have written last; after this nobody can any more.
+// Remembers the mirror while it is held. A holder that let go may have written last; after this
+// call nobody can any more.
 void SyncedTensor::RememberMirror() {
   if (is_held()) {
     filled_with_.assign(mirror_.get(), mirror_.get() + mirror_bytes());

@@ -1,4 +1,4 @@
-// SyncedTensor: a plan's tensor and the user's plain view of it, kept equal on demand.
+// SyncedTensor: a tensor of a plan with a plain view for users; both are synchronized on demand.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,11 @@
 
 namespace caffe {
 
-// The plan sees storage in its own dtype, layout and memory. The user sees plain row-major
-// host memory of the type asked for. Where both are the same bytes no copy exists; otherwise
-// a mirror is filled when it is read and written back before the plan runs, whichever of the
-// tensors that share the storage it belongs to. One thread at a time; tensors that share a storage
-// may be read in several, by nets that share weights. Storage is allocated (zero-filled) on first
-// use.
+// The plan sees storage in its own dtype, layout and memory. The user sees plain row-major host
+// memory of the requested type. If both are the same bytes, no copy exists. Otherwise a mirror is
+// filled when it is read, and written back before the plan runs, even if it belongs to another
+// tensor with the same storage. One thread at a time; tensors that share a storage may be read in
+// several threads, by nets that share weights. Storage is allocated (zero-filled) on first use.
 class SyncedTensor {
  public:
   explicit SyncedTensor(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -26,43 +25,43 @@ class SyncedTensor {
   SyncedTensor& operator=(const SyncedTensor&) = delete;
 
   const TensorDesc& desc() const { return desc_; }
-  // false: the plan reuses its memory, so there is nothing for the user to see. Whoever gives the
-  // user's view has to check.
+  // False if the plan reuses the memory, so users cannot see the tensor. Callers that give out the
+  // user's view must check.
   bool is_kept() const { return is_kept_; }
   void set_is_kept(bool is_kept) { is_kept_ = is_kept; }
-  // Another number whenever the storage has been written, by the plan or by the user's view (which
-  // reaches it in data()), and for other storage. Also whenever somebody holds the storage itself,
-  // or has held it since the last call, because nobody can tell what has been written there. Writes
-  // by a pointer of mutable_host() are noticed when that is called, not later.
+  // Changes whenever the storage is written, by the plan or by the user's view (as of the next
+  // data()), and when the storage is replaced. Also changes while somebody holds the storage
+  // itself, or has held it since the last call, because such writes cannot be noticed. Writes by a
+  // pointer of mutable_host() are noticed when mutable_host() is called, not later.
   uint64_t version() const;
 
-  // Changes shape, dtype or layout. Contents survive when the element count and dtype stay,
-  // are zeroed otherwise.
+  // Changes shape, dtype or layout. Contents survive if element count and dtype stay and both
+  // layouts are plain; otherwise they are zeroed.
   void Reset(const TensorDesc& desc);
-  // The same for whoever overwrites the contents before they are read: memory that is large enough
-  // and that nobody shares or holds serves again as it is.
+  // The same for callers that overwrite the contents before reading them: memory that is large
+  // enough and neither shared nor held is reused without zeroing.
   void ResetForOverwriting(const TensorDesc& desc);
 
   // Uses `other`'s storage from now on. Counts must agree.
   void ShareWith(const SyncedTensor& other);
 
-  // The same where that holds the same elements in the same form; on devices whose memory the host
-  // reads.
+  // Shares `other`'s storage if it holds the same elements with the same dtype and layout. Only for
+  // devices with host-accessible memory.
   void ShareIfEqual(SyncedTensor& other);
 
-  // Whether other tensors have this storage, too.
+  // True if other tensors use this storage, too.
   bool is_shared() const { return storage_.use_count() > 1; }
-  // Gets storage of its own, without the contents.
+  // Allocates new storage, without copying the contents.
   void Detach() {
     DropMirror();
     storage_ = std::make_shared<Storage>();
   }
 
-  // Keeps the elements in `memory`, of at least their size on this device, from now on; contents
-  // move along, and tensors that share the storage too.
+  // Moves the contents to `memory`, which is large enough on this device, and keeps them there.
+  // Tensors that share the storage move along.
   void MoveTo(std::shared_ptr<void> memory);
 
-  // User's side: plain row-major elements of T. mutable_host() makes the user's view the newer.
+  // User's side: plain row-major elements of T. mutable_host() marks the user's view as newer.
   template <typename T>
   const T* host() {
     return static_cast<const T*>(Host(kDTypeOf<T>));
@@ -77,13 +76,13 @@ class SyncedTensor {
     }
     return elements;
   }
-  // The same memory, for as long as the pointer is kept. A mirror that somebody holds is compared
-  // before the plan runs and filled after it, so that both sides see each other's writes. Reset()
-  // to other contents and ShareWith() leave the holder with what was there.
+  // Keeps the same memory alive as long as the pointer. A held mirror is compared before the plan
+  // runs and filled after it, so that both sides see each other's writes. Reset() to other contents
+  // and ShareWith() leave the holder with the old memory.
   std::shared_ptr<void> HoldHost(DType dtype);
 
   // Plan's side. Both write back the users' changes first; data() allocates nothing once the
-  // storage exists. MarkWritten() says that the plan has written the storage, so that a mirror is
+  // storage exists. MarkWritten() tells that the plan has written the storage, so that mirrors are
   // stale.
   TensorView View() { return {desc_, data()}; }
   void* data();
@@ -102,11 +101,11 @@ class SyncedTensor {
     std::shared_ptr<void> memory;
     size_t bytes = 0;  // of memory
     std::atomic<uint64_t> version = NextVersion();
-    std::atomic<bool> was_held = false;  // since its version was asked for
-    // A version, too: when somebody who holds it may have written.
+    std::atomic<bool> was_held = false;  // since the last call of version()
+    // Version of the last time when a holder may have written.
     std::atomic<uint64_t> may_have_changed = 0;
     std::mutex mirrored_mutex;
-    std::vector<SyncedTensor*> mirrored;  // those of its tensors that have a mirror
+    std::vector<SyncedTensor*> mirrored;  // tensors of this storage that have a mirror
   };
   static uint64_t NextVersion();
 
@@ -129,10 +128,10 @@ class SyncedTensor {
   bool is_kept_ = true;
   std::shared_ptr<Storage> storage_ = std::make_shared<Storage>();
   std::shared_ptr<char[]> mirror_;
-  // Contents of a held mirror when it was last equal to the storage, by which its holder's writes
-  // are noticed. A holder that wrote nothing must not undo what another tensor has written.
+  // Contents of a held mirror when it was last equal to the storage; used to detect the holder's
+  // writes. A holder that wrote nothing must not undo another tensor's writes.
   std::vector<char> filled_with_;
-  uint64_t mirror_version_ = 0;  // of the storage when it was as the mirror
+  uint64_t mirror_version_ = 0;  // of the storage when mirror and storage were equal
   DType mirror_dtype_ = DType::kFloat;
   bool mirror_is_stale_ = true;
   bool host_is_newer_ = false;

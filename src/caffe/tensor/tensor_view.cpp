@@ -23,7 +23,7 @@ void ForEachElement(const Shape& shape, Fn&& fn) {
   }
 }
 
-// 8-bit numbers too.
+// As VisitFloat(), but also for 8-bit types.
 template <typename Fn>
 void VisitElement(DType dtype, Fn&& fn) {
   if (dtype == DType::kUInt8) return fn(TypeTag<uint8_t>{});

@@ -1,4 +1,4 @@
-// TensorDesc: what a tensor is. TensorView: the same, and where its elements are.
+// TensorDesc: shape, dtype and layout of a tensor. TensorView: the same with a pointer to elements.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct TensorDesc {
   Shape shape;
   DType dtype = DType::kFloat;
   Layout layout = Layout::kPlain;
-  // What 1 stands for in a quantised tensor of 8-bit numbers: value = scale * number.
+  // Scale of a quantized tensor of 8-bit numbers: value = scale * number.
   float scale = 1;
 
   int64_t count() const { return shape.count(); }
@@ -41,7 +41,7 @@ struct TensorView : TensorDesc {
 };
 
 // Copies elements between two host tensors of equal shape, converting dtype and layout. 8-bit
-// numbers are copied as they are, whatever their scale.
+// numbers are copied unchanged, whatever their scale.
 CAFFE_EXPORT void CopyTensor(const TensorView& from, const TensorView& to);
 
 }  // namespace caffe
