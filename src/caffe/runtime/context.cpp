@@ -24,7 +24,7 @@ std::vector<OperandDesc> Describe(const std::vector<int>& numbers, const Program
   return operands;
 }
 
-// What a file asks of an op may be more than the fastest kernel does.
+// The fastest kernel may not support the epilogue that a file requires.
 bool Applies(const KernelCandidate& candidate, const ops::Epilogue* epilogue) {
   if (epilogue == nullptr || epilogue->empty()) return true;
   return candidate.traits.fuses != nullptr && candidate.traits.fuses(*epilogue);
@@ -94,7 +94,7 @@ TensorView Context::View(int tensor) const {
   if (tensor < 0) return view;
   const ProgramFile::Tensor& of = program_->file.tensors[static_cast<size_t>(tensor)];
   static_cast<TensorDesc&>(view) = of.desc;
-  // Kernels write no inputs but activations.
+  // Kernels write only to activations, so the cast is safe.
   view.data = of.offset < 0 ? const_cast<void*>(of.constant.get())
                             : static_cast<char*>(activations_.get()) + of.offset;
   return view;
@@ -140,7 +140,7 @@ void Context::Pack(size_t index, const Kernel& kernel, Step* step) {
   weights = bytes;
 }
 
-// Weights that are read in a kernel's order only are not kept in that of the file, too.
+// Frees weights in the file's order if kernels read them only in packed form.
 void Context::DropConstants() {
   std::set<int> read;
   for (size_t i = 0; i < steps_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Context: a program that can run, with memory of its own for what it computes.
+// Context: an executable instance of a program, with memory of its own for activations.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,16 @@
 
 namespace caffe::runtime {
 
-// What contexts of one program share: its text and its weights, as kernels read them.
+// The text and weights that contexts of one program share; weights are in the kernels' order.
 struct LoadedProgram {
   explicit LoadedProgram(ProgramFile file)
       : file(std::move(file)), packed(this->file.steps.size()) {}
 
   ProgramFile file;
-  // On how many threads kernels were chosen: the order of their weights depends on it.
+  // Number of threads that kernels were chosen for: the order of the weights depends on it.
   int threads = 0;
-  // By step: weights in the order of the step's kernel, and how many bytes they are; null where it
-  // reads them as they are in the file.
+  // By step: weights in the order of the step's kernel, and their size in bytes; null if the kernel
+  // reads them unchanged.
   struct Packed {
     int operand = 0;
     std::shared_ptr<void> bytes;
@@ -27,13 +27,13 @@ struct LoadedProgram {
   std::vector<Packed> packed;
 };
 
-// One thread at a time; contexts of one program run beside each other.
+// One thread at a time; contexts of one program may run in parallel.
 class CAFFE_EXPORT Context {
  public:
-  // Chooses kernels and takes memory. Throws Unsupported, naming the layer, where this processor
-  // has no kernel.
+  // Chooses kernels and allocates memory. Throws Unsupported, naming the layer, if this processor
+  // has no kernel for it.
   explicit Context(ProgramFile file);
-  // Another one over the same weights, on as many threads as the first.
+  // Makes another context with the same weights and as many threads as `other`.
   Context(const Context& other);
   Context& operator=(const Context&) = delete;
   ~Context();
@@ -42,7 +42,7 @@ class CAFFE_EXPORT Context {
   size_t num_outputs() const;
   const std::string& input_name(size_t i) const;
   const std::string& output_name(size_t i) const;
-  // Memory that Run() reads and writes. Each input must be filled before each run.
+  // Memory that Run() reads and writes. Fill each input before each run.
   TensorView input(size_t i) const;
   TensorView output(size_t i) const;
   void Run();
@@ -58,8 +58,8 @@ class CAFFE_EXPORT Context {
   TensorView View(int tensor) const;
   void Pack(size_t index, const Kernel& kernel, Step* step);
   void RunStep(const Step& step) const;
-  // Weights that are kept as 8-bit numbers, as floats: for as long as the program lives, for
-  // kernels that read them so, or only to be packed.
+  // Expands weights that are stored as 8-bit numbers to floats: for the program's lifetime if
+  // kernels read floats, or only to pack them.
   void Unfold(int tensor);
   std::shared_ptr<void> Unfolded(const ProgramFile::Tensor& tensor) const;
   void DropConstants();

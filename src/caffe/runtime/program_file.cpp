@@ -13,19 +13,20 @@
 namespace caffe::runtime {
 namespace {
 
-// Magic, version, checksum of what follows, size of the head. The head follows, then the constants,
-// each filled up to whole lines of the cache.
+// Magic, version, checksum of the rest, size of the head. The head follows, then the constants,
+// each padded to whole cache lines.
 constexpr std::string_view kMagic{
     "\x89"
     "cortado\r\n\x1a\n\0\0\0\0",
     16};
-// 2 has 8-bit numbers; programs without them are written as 1, which older libraries read.
+// Version 2 added 8-bit numbers; programs without them are written as version 1 for older
+// libraries.
 constexpr uint32_t kOldestVersion = 1, kVersion = 2;
-// A tensor's place, where it is none among the activations.
+// Offsets that mark a tensor as a constant instead of an activation.
 constexpr int64_t kConstant = -1, kConstantRows = -2;
 constexpr size_t kPreambleBytes = kMagic.size() + sizeof(uint32_t) + 2 * sizeof(uint64_t);
 
-// Tells a damaged file from a whole one; eight bytes at a time, because weights are many.
+// Detects damaged files. Takes eight bytes at a time, because weights are large.
 uint64_t Checksum(std::span<const char> bytes) {
   uint64_t sum = 0x9e3779b97f4a7c15u;
   const auto mix = [&](uint64_t word) {
@@ -123,8 +124,8 @@ OperandCheck::Descs Operands(const std::vector<int>& numbers,
   return descs;
 }
 
-// An op may write over what it reads from the same place on, never from within it: no plan does, and
-// kernels copy bytes on from where they have just written.
+// An output may be the same memory as an input or apart from it, but must not overlap a part of it:
+// no plan does that, and kernels would copy bytes that they have just written.
 void RequireWholeOrApart(const ProgramFile::Step& step,
                          const std::vector<ProgramFile::Tensor>& tensors) {
   for (const int output : step.outputs) {
@@ -173,7 +174,7 @@ WeightRows ReadRows(const TensorDesc& desc, ByteReader& in) {
   return rows;
 }
 
-// How many bytes of the file hold a constant.
+// Number of bytes that a constant takes in the file.
 size_t StoredBytes(const ProgramFile::Tensor& tensor) {
   return tensor.rows ? NumberBytes(*tensor.rows, tensor.desc.count()) : tensor.desc.bytes();
 }
@@ -220,7 +221,7 @@ ProgramFile ReadHead(ByteReader in) {
   program.made_by = in.Text();
   program.activation_bytes = in.Number<int64_t>();
   Require(program.activation_bytes >= 0, "activations take ", program.activation_bytes, " bytes");
-  // A tensor's least entry has a name, types, axes and an offset.
+  // 18: the smallest entry of a tensor, with an empty name, types, axes and an offset.
   const size_t tensors = in.Count(18);
   for (size_t i = 0; i < tensors; ++i)
     program.tensors.push_back(ReadTensor(program.activation_bytes, in));

@@ -1,4 +1,4 @@
-// ProgramFile: a compiled net and its weights as a file, for the runtime library.
+// ProgramFile: a compiled net with its weights in a file, for the runtime library.
 #pragma once
 
 #include <cstdint>
@@ -17,43 +17,43 @@
 
 namespace caffe::runtime {
 
-// Steps over numbered tensors. It names ops, not kernels, and keeps weights in their plain order:
-// each machine that loads it takes the best kernels that it has, and packs the weights for them.
+// Steps over numbered tensors. The file names ops, not kernels, and keeps weights in their plain
+// order: each machine that loads it chooses its best kernels and packs the weights for them.
 // Weights of products in 8 bits are kept as 8-bit numbers.
 struct ProgramFile {
   struct Tensor {
     std::string name;
     TensorDesc desc;
-    // Where it lies among the activations, in bytes; -1: it is a constant.
+    // Byte offset among the activations; -1 for a constant.
     int64_t offset = -1;
     std::shared_ptr<const void> constant;  // its bytes, aligned to 64; else null
-    // Constants of floats that steps in 8 bits read: kept as what those make of them.
+    // Set for constants of floats that 8-bit steps read: they are kept as those steps' numbers.
     std::optional<WeightRows> rows = {};
   };
   struct Step {
     std::string where;  // "layer 'conv1' (Convolution)"
     Op op;
     Signature signature;
-    std::vector<int> inputs, outputs;  // tensors; -1: left out
+    std::vector<int> inputs, outputs;  // indexes of tensors; -1: absent
   };
 
   std::string net;      // its name
   std::string made_by;  // "Cortado 1.2.3"
   int64_t activation_bytes = 0;
   std::vector<Tensor> tensors;
-  std::vector<int> inputs, outputs;  // tensors, in the net's order
+  std::vector<int> inputs, outputs;  // indexes of tensors, in the net's order
   std::vector<Step> steps;
 };
 
-// Whether a file can hold the op.
+// Returns true if a file can hold the op.
 CAFFE_EXPORT bool CanHold(const Op& op);
 // Throws Unsupported, naming the step, for an op that no file can hold.
 CAFFE_EXPORT std::string WriteProgram(const ProgramFile& program);
-// The file around what WriteProgram() writes behind its magic, version and checksum.
+// Adds magic, version and checksum to a body, which is what WriteProgram() writes after them.
 CAFFE_EXPORT std::string SealProgram(std::string_view body);
 CAFFE_EXPORT std::string SealProgram(std::string_view body, uint32_t version);
-// Nobody needs to vouch for the bytes: whatever they are, a program that is returned stays inside
-// its own memory when it runs. Throws InvalidArgument saying what is wrong with them.
+// The bytes may be untrusted: a program that is returned stays inside its own memory when it runs.
+// Throws InvalidArgument that says what is wrong with the bytes.
 CAFFE_EXPORT ProgramFile ReadProgram(std::span<const char> bytes);
 
 }  // namespace caffe::runtime

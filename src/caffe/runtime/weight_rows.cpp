@@ -8,12 +8,12 @@ namespace {
 
 constexpr float kMost = 127, kLeastScale = 1e-30F;
 
-// That of kernels, which divide the largest magnitude.
+// The same scale as kernels derive from the largest magnitude.
 float ScaleOf(float largest) {
   return std::max(largest / kMost, kLeastScale);
 }
 
-// Calls fn(channel, index of a weight) for each.
+// Calls fn(channel, index of a weight) for each weight.
 template <typename Fn>
 void ForEach(const WeightRows& rows, int64_t count, const Fn& fn) {
   const int64_t length = count / rows.channels;
@@ -39,7 +39,7 @@ void DecodeWeights(const WeightRows& rows, const void* numbers, int64_t count, f
   const auto* const bytes = reinterpret_cast<const int8_t*>(largest + rows.channels);
   ForEach(rows, count, [&](int64_t k, int64_t i) {
     const float scale = ScaleOf(largest[k]), number = bytes[i];
-    // The largest itself, because 127 times its 127th part may be another float.
+    // Restores the largest weight exactly: 127 * (largest / 127) may be another float.
     const bool is_largest = std::abs(number) == kMost && scale > kLeastScale;
     weights[i] = is_largest ? std::copysign(largest[k], number) : number * scale;
   });
