@@ -1,4 +1,4 @@
-// The runtime library has the kernels that it is built with.
+// The runtime library cannot load plug-ins: it has only its built-in kernels.
 #include "caffe/core/plugin_registration.hpp"
 
 namespace caffe {

@@ -29,13 +29,13 @@ std::string& LastError() {
   return error;
 }
 
-// Runs `fn`; `failed` where it throws.
+// Runs `fn` and returns its result, or `failed` if it throws; sets LastError().
 template <typename Fn, typename Result>
 Result Guard(Result failed, const Fn& fn) noexcept {
   try {
     return fn();
   } catch (const std::bad_alloc&) {
-    LastError().assign("no memory");  // short enough to need none
+    LastError().assign("no memory");  // short enough not to allocate
   } catch (const std::exception& error) {
     try {
       LastError() = error.what();
@@ -46,9 +46,9 @@ Result Guard(Result failed, const Fn& fn) noexcept {
   return failed;
 }
 
-// Errors are without the path, which the caller adds.
+// Messages lack the path, which the caller adds.
 std::string ReadFile(const std::string& path) {
-  // Whoever opens a pipe waits for somebody who writes to it, but not for one who has it open.
+  // O_NONBLOCK: opening a pipe must not wait for a writer. Reading blocks again.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) throw IoError(StrCat("cannot open: ", std::strerror(errno)));
   ::fcntl(descriptor, F_SETFL, O_RDONLY);
