@@ -140,7 +140,7 @@ struct HardSwishGrad : BinaryPointwise {
 };
 
 // (x) -> (y):  y = x * tanh(log(1 + exp(x))) (Misra 2019). With e = exp(x) and n = e * (e + 2) the
-// tangent is n / (n + 2). Where x is above 20 it is 1 in double, and n would overflow in float.
+// tanh is n / (n + 2). Above x = 20 it is 1 in double, and n would overflow in float.
 struct Mish : UnaryPointwise {
   static constexpr std::string_view kName = "Mish";
   template <typename A>
@@ -150,7 +150,7 @@ struct Mish : UnaryPointwise {
   }
 };
 
-// (x, dy) -> (dx):  dx = dy * (t + x * (1 - t^2) * sigmoid(x)), t being the tangent.
+// (x, dy) -> (dx):  dx = dy * (t + x * (1 - t^2) * sigmoid(x)), t being the tanh.
 struct MishGrad : BinaryPointwise {
   static constexpr std::string_view kName = "MishGrad";
   template <typename A>
@@ -222,7 +222,7 @@ struct Threshold : UnaryPointwise {
   }
 };
 
-// base^power for the powers that nets use, without the cost of pow.
+// base^power with fast paths for the powers that nets use.
 template <typename A>
 CAFFE_HOST_DEVICE inline A RaisedTo(A base, A power) {
   if (power == A(0)) return A(1);

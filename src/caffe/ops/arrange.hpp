@@ -1,4 +1,4 @@
-// Ops that put elements in other places: permutations, repetitions, crops, gathered rows.
+// Ops that move elements: permutations, repetitions, crops, gathered rows.
 #pragma once
 
 #include <numeric>
@@ -10,7 +10,7 @@
 
 namespace caffe::ops {
 
-// A tensor's axes in the order of its memory, outermost first.
+// A tensor's axes in memory order, outermost first.
 inline std::vector<int> MemoryAxes(const TensorDesc& tensor) {
   if (tensor.layout == Layout::kChannelsLast) return {0, 2, 3, 1};
   std::vector<int> axes(tensor.shape.num_axes());
@@ -18,7 +18,7 @@ inline std::vector<int> MemoryAxes(const TensorDesc& tensor) {
   return axes;
 }
 
-// Elements from one place to the next along each axis.
+// Distance in elements between neighbours along each axis.
 inline std::vector<int64_t> MemoryStrides(const TensorDesc& tensor) {
   std::vector<int64_t> strides(tensor.shape.num_axes());
   int64_t stride = 1;
@@ -39,7 +39,7 @@ struct Permute {
     for (size_t i = 0; i < order.size(); ++i) inverse.order[order[i]] = static_cast<int>(i);
     return inverse;
   }
-  // Where channels lie last, these two move nothing.
+  // If channels are last in memory, these two permutations move no data.
   bool puts_channels_last() const { return order == std::vector<int>{0, 2, 3, 1}; }
   bool puts_channels_second() const { return order == std::vector<int>{0, 3, 1, 2}; }
   LayoutRule layout_rule() const {
@@ -98,14 +98,14 @@ struct Gather {
   static constexpr OperandSet kExactInputs = {1};
 };
 
-// (dy, index) -> (dtable):  rows of dy added where they came from; other rows are 0.
+// (dy, index) -> (dtable):  dtable[index[i]] += dy[i]; other rows are 0.
 struct GatherGrad {
   static constexpr std::string_view kName = "GatherGrad";
 };
 
 // (x, places, weights) -> (y):  the product with a sparse matrix along `axis`:
 //   y[o] = sum over k of weights[o][k] * x[places[o][k]]
-// places and weights are outputs x taps; a row has taps up to its first place below 0.
+// places and weights are outputs x taps; a negative place ends a row's taps.
 struct WeightedGather {
   static constexpr std::string_view kName = "WeightedGather";
   static constexpr OperandSet kExactInputs = {1, 2};
@@ -117,15 +117,16 @@ struct WeightedGather {
   }
 };
 
-// (x, mask) -> (y):  each element of x at the place h * W + w in its plane of y that mask names as
-// MaxPool does; other elements of y are 0. Of several elements with one place the last counts, and
-// those with a place below 0 have none. Throws InvalidArgument for a place beyond the plane.
+// (x, mask) -> (y):  copies each element of x to place h * W + w of its plane of y, which mask
+// gives as in MaxPool; other elements of y are 0. If several elements have the same place, the last
+// one counts; elements with a place below 0 are dropped. Throws InvalidArgument for a place beyond
+// the plane.
 struct Unpool {
   static constexpr std::string_view kName = "Unpool";
   static constexpr OperandSet kExactInputs = {1};
 };
 
-// (dy, mask) -> (dx):  dy at the element's place, 0 where it has none.
+// (dy, mask) -> (dx):  dy at the element's place, 0 if it has no place.
 struct UnpoolGrad {
   static constexpr std::string_view kName = "UnpoolGrad";
   static constexpr OperandSet kExactInputs = {1};

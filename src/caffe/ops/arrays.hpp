@@ -1,4 +1,4 @@
-// Arithmetic that no layer of ours emits: what Caffe's C++ API offers on arrays in a GPU's memory.
+// Arithmetic of Caffe's C++ API on arrays in GPU memory; no layer emits these ops.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct Affine : UnaryPointwise {
   }
 };
 
-// (x) -> (y):  y = x to the power of `exponent`, as pow() has it.
+// (x) -> (y):  y = pow(x, exponent).
 struct RaiseTo : UnaryPointwise {
   static constexpr std::string_view kName = "RaiseTo";
   double exponent = 1;
@@ -51,7 +51,7 @@ struct Sign : UnaryPointwise {
   }
 };
 
-// (x) -> (y):  y = 1 where the sign bit is set, also that of -0, else 0.
+// (x) -> (y):  y = 1 if the sign bit is set, as it is for -0, else 0.
 struct SignBit : UnaryPointwise {
   static constexpr std::string_view kName = "SignBit";
   template <typename A>

@@ -5,7 +5,7 @@
 namespace caffe::ops {
 namespace {
 
-// x and dy for the sums, and again for dx.
+// Reads x and dy for the sums, and again for dx.
 const ReadAgain<BatchNormReluGrad> batch_norm_relu_grad([](const BatchNormReluGrad&,
                                                            OperandDescs inputs,
                                                            OperandDescs outputs) {

@@ -1,4 +1,4 @@
-// The gradient of a batch normalisation with a ReLU behind it, which does not read the result.
+// Gradient of batch normalization followed by a ReLU; does not read the ReLU's output.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace caffe::ops {
 
-// (x, mean, variance, dy, gamma, beta) -> (dx[, dgamma, dbeta]):  of y = ReLU(BatchNorm(x)). dy
-// counts where y would be above 0 once rounded to its type; whether it is, x says. gamma and beta
-// may be absent.
+// (x, mean, variance, dy, gamma, beta) -> (dx[, dgamma, dbeta]):  the gradient of
+// y = ReLU(BatchNorm(x)). dy counts where y, recomputed from x and rounded to its type, is above 0.
+// gamma and beta may be absent.
 struct BatchNormReluGrad {
   static constexpr std::string_view kName = "BatchNormReluGrad";
   static constexpr bool kInPlace = true;

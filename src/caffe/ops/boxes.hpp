@@ -11,21 +11,21 @@
 
 namespace caffe::ops {
 
-// In units of the image: 0 is its left or top edge, 1 its right or bottom one.
+// Coordinates relative to the image: 0 is its left or top edge, 1 its right or bottom edge.
 struct CAFFE_EXPORT Box {
   double xmin = 0, ymin = 0, xmax = 0, ymax = 0;
 
   double width() const { return xmax - xmin; }
   double height() const { return ymax - ymin; }
-  // 0 for a box that is inside out.
+  // 0 for an inverted box.
   double area() const { return width() < 0 || height() < 0 ? 0 : width() * height(); }
-  // Not so a box whose edges are NaN: it is nowhere.
+  // False for a box with NaN edges, which has no position.
   bool crosses_edge() const { return xmin < 0 || ymin < 0 || xmax > 1 || ymax > 1; }
   Box Clipped() const;
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// Of the intersection.
+// Area of the intersection.
 inline double CommonArea(const Box& a, const Box& b) {
   const double width = std::min(a.xmax, b.xmax) - std::max(a.xmin, b.xmin);
   const double height = std::min(a.ymax, b.ymax) - std::max(a.ymin, b.ymin);
@@ -38,7 +38,7 @@ inline double Overlap(const Box& a, const Box& b) {
   return common <= 0 ? 0 : common / (a.area() + b.area() - common);
 }
 
-// The part of `of` that `by` covers, in [0, 1].
+// The share of `of` that `by` covers, in [0, 1].
 inline double Coverage(const Box& of, const Box& by) {
   const double common = CommonArea(of, by);
   return common <= 0 ? 0 : common / of.area();
@@ -49,29 +49,30 @@ enum class BoxCode { kCorner = 1, kCenterSize = 2, kCornerSize = 3 };
 
 using BoxCodes = std::array<double, 4>;
 
-// With `divides`, codes are divided by the prior's variances; otherwise the loss allows for them.
+// If `divides`, codes are divided by the prior's variances; otherwise the loss allows for them.
 CAFFE_EXPORT BoxCodes Encode(const Box& box, const Box& prior, const BoxCodes& variances,
                              BoxCode code, bool divides);
-// The inverse.
+// The inverse of Encode().
 CAFFE_EXPORT Box Decode(const BoxCodes& codes, const Box& prior, const BoxCodes& variances,
                         BoxCode code, bool multiplies);
 
 struct ScoredBox {
   double score = 0;
-  int64_t index = 0;  // of its prior
+  int64_t index = 0;  // of its prior box
 };
 
-// Which of `candidates`, best first, stay: each drops those that overlap it by more than
-// `threshold`; with eta < 1 the threshold is multiplied by it after each kept box while above 0.5.
+// Returns the `candidates` that are kept, best first. A kept box suppresses those that overlap it
+// by more than `threshold`. If eta < 1, the threshold is multiplied by eta after each kept box
+// while it is above 0.5.
 CAFFE_EXPORT std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
                                              const std::vector<Box>& boxes, double threshold,
                                              double eta);
 
-// What scores are sorted by: a NaN, which has no order, is as small as -infinity.
+// Sort key of a score: a NaN, which has no order, counts as -infinity.
 CAFFE_EXPORT double ScoreRank(double score);
 
-// Sorts by score, best first (of equal ones the lower index, NaN last), and keeps at most top_k
-// (-1: all).
+// Sorts by score, best first (equal scores by lower index, NaN last), and keeps at most top_k (-1:
+// all).
 CAFFE_EXPORT void KeepBest(std::vector<ScoredBox>* candidates, int top_k);
 
 }  // namespace caffe::ops

@@ -13,11 +13,11 @@ struct BroadcastAxes {
   int num_axes = 1;  // 0: the smaller operand is a scalar
 
   std::string Attributes() const { return StrCat("axis ", axis, ", num_axes ", num_axes); }
-  // One factor per channel works in any layout; other shapes are addressed row-major.
+  // One factor per channel works in any layout; other shapes are addressed in row-major order.
   bool is_per_channel() const { return axis == 1 && num_axes == 1; }
 };
 
-// A tensor in memory order as outer x covered x inner, covered being what the smaller operand has.
+// A tensor in memory order as outer x covered x inner; the smaller operand has `covered` elements.
 struct CoveredView {
   int64_t outer = 1, covered = 1, inner = 1;
 

@@ -5,8 +5,8 @@
 
 namespace caffe::ops {
 
-// (x, label) -> (loss):  one against all. x is N rows of classes; margin m = max(0, 1 - s x), s = 1
-// at the label and -1 elsewhere; loss = sum of m (`squared`: of m^2) / N.
+// (x, label) -> (loss):  one-vs-all hinge loss. x is N rows of classes; margin m = max(0, 1 - s x)
+// with s = 1 at the label and -1 elsewhere; loss = sum of m (`squared`: of m^2) / N.
 struct HingeLoss {
   static constexpr std::string_view kName = "HingeLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
@@ -43,7 +43,7 @@ struct InfogainLoss {
   LabelRule rule;
 };
 
-// (p, label, h, dloss) -> (dx), x being the scores that p is the softmax of:
+// (p, label, h, dloss) -> (dx):  x are the scores with softmax p;
 // dx[j] = dloss (p[j] * sum of h[label, :] - h[label, j]) / divisor; 0 where ignored.
 struct InfogainLossGrad {
   static constexpr std::string_view kName = "InfogainLossGrad";

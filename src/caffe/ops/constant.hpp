@@ -1,4 +1,4 @@
-// Numbers that are known when the net is built.
+// Values that are known when the net is built.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace caffe::ops {
 
-// () -> (y):  the elements of `values`, as many as y has.
+// () -> (y):  the elements of `values`; y has as many.
 struct Constant {
   static constexpr std::string_view kName = "Constant";
   std::shared_ptr<const std::vector<float>> values;

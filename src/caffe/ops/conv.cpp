@@ -5,7 +5,7 @@
 namespace caffe::ops {
 namespace {
 
-// The bias's gradient is a pass of its own.
+// The bias gradient reads dy in a separate pass.
 const ReadAgain<ConvGradWeights> grad_weights([](const ConvGradWeights&, OperandDescs inputs,
                                                  OperandDescs outputs) {
   const bool sums_again =
@@ -30,7 +30,7 @@ std::string SpatialAxis(int axis) {
   return StrCat("spatial axis ", axis);
 }
 
-// Not by the weights: a kernel may have packed them.
+// Does not use the shape of the weights, because a kernel may have packed them.
 double ConvFlops(const ConvGeometry& geometry, const Shape& input, const Shape& output) {
   double each = 2.0 * static_cast<double>(input[1] / geometry.group);
   for (const int64_t extent : geometry.kernel) each *= static_cast<double>(extent);

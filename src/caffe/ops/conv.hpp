@@ -11,41 +11,41 @@
 
 namespace caffe::ops {
 
-// Per spatial axis, outermost first.
+// Options per spatial axis, outermost first.
 struct CAFFE_EXPORT ConvGeometry {
   std::vector<int64_t> kernel, stride, pad, dilation;
   int64_t group = 1;
 
   int spatial_axes() const { return static_cast<int>(kernel.size()); }
   Window window(int axis) const { return {kernel[axis], stride[axis], pad[axis], dilation[axis]}; }
-  // Positions from the kernel's first to its last, with the gaps of dilation.
+  // Extent of the kernel in input positions, including the gaps of dilation.
   int64_t Span(int axis) const { return window(axis).Span(); }
-  // Whether pixels lie between two windows that neither reads, though they are more than a pixel
-  // each or padded. Few write such convolutions, and few of a vendor's kernels are tried with them.
+  // True if pixels between two windows are read by neither, although windows are larger than a
+  // pixel or padded. Such convolutions are rare, and vendors test few of their kernels with them.
   bool LeavesOutPixels() const;
-  // Throws InvalidArgument for options out of their range.
+  // Throws InvalidArgument for options that are out of range.
   void Check() const;
-  // (padded input - what the kernel spans) / stride + 1, divided as whole numbers in C++ as the
-  // originals do: an input that lacks less than a stride gives one output, zeros beyond its end.
-  // Throws InvalidArgument when the kernel lacks more.
+  // (padded input - Span()) / stride + 1, with the integer division of C++ as in Caffe: an input
+  // that is too small by less than a stride gives one output, with zeros beyond its end. Throws
+  // InvalidArgument if the input is smaller than that.
   int64_t OutputSize(int axis, int64_t input) const;
-  // Of a transposed convolution.
+  // The same for a transposed convolution.
   int64_t TransposedOutputSize(int axis, int64_t input) const;
   std::string ToString() const;
 };
 
-// What the user asks of the choice among a vendor's algorithms (docs/gpu.md); kernels without such
-// a choice do not look at it.
+// The user's constraints on the choice among a vendor's algorithms (docs/gpu.md); ignored by
+// kernels without such a choice.
 struct ConvChoice {
-  int algorithm = -1;       // the number of one; -1: any
-  int math = -1;            // 0: none that uses tensor cores; -1 and 1: any
-  bool is_measured = true;  // false: the vendor's first guess, untimed
+  int algorithm = -1;       // number of an algorithm; -1: any
+  int math = -1;            // 0: no algorithm that uses tensor cores; -1 and 1: any
+  bool is_measured = true;  // false: use the vendor's first proposal without timing
 };
 
 // Shapes: x (N,C,D...), w (K,C/group,kernel...), b (K), y (N,K,D'...). Correlation: the kernel
 // is not flipped. Multiply-adds of one pass: count(y) * count(w) / K.
-// (x, w[, bias]) -> (y):  y = x * w + bias, then the epilogue. w of a quantised x is float, and is
-// quantised for each output channel, its largest weight as 127.
+// (x, w[, bias]) -> (y):  y = x * w + bias, then the epilogue. If x is quantized, w is float and is
+// quantized for each output channel so that its largest weight becomes 127.
 struct CAFFE_EXPORT Conv {
   static constexpr std::string_view kName = "Conv";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;

@@ -1,5 +1,5 @@
-// A convolution's data gradient whose input was a batch normalisation with a ReLU: what the
-// normalisation's gradient sums is summed while the data gradient is still in registers.
+// Data gradient of a convolution that follows batch normalization and a ReLU. The sums for the
+// normalization's gradient are accumulated while the data gradient is still in registers.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace caffe::ops {
 
-// (dy, w, x, mean, variance, gamma, beta) -> (dz, sum, dot):  dz is what `conv`, without its
-// epilogue, makes of dy and w, times 0 where BatchNorm(x) is not above 0. Of each channel the sum
-// of dz, and the sum of dz * (x - mean) / sqrt(variance + eps).
+// (dy, w, x, mean, variance, gamma, beta) -> (dz, sum, dot):  dz is the result of `conv`, without
+// its epilogue, for dy and w, times 0 where BatchNorm(x) is not above 0. For each channel, sum is
+// the sum of dz, and dot is the sum of dz * (x - mean) / sqrt(variance + eps).
 struct ConvGradNorm {
   static constexpr std::string_view kName = "ConvGradNorm";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
@@ -28,8 +28,8 @@ struct ConvGradNorm {
   }
 };
 
-// (x, mean, variance, dz, gamma, sum, dot) -> (dx[, dgamma, dbeta]):  a batch normalisation's
-// gradient from the sums that ConvGradNorm makes.
+// (x, mean, variance, dz, gamma, sum, dot) -> (dx[, dgamma, dbeta]):  the gradient of batch
+// normalization, from the sums that ConvGradNorm computes.
 struct BatchNormGradOfSums {
   static constexpr std::string_view kName = "BatchNormGradOfSums";
   static constexpr bool kInPlace = true;

@@ -5,7 +5,8 @@
 namespace caffe::ops {
 namespace {
 
-// Of the two tensors that hold all channels only the convolution's own are moved.
+// Only the convolution's own channels of the two whole tensors are read or written.
+// written.
 const ReadAgain<ConvInto> conv_into([](const ConvInto&, OperandDescs inputs, OperandDescs outputs) {
   const double part =
       static_cast<double>(ConvInto::Part(*outputs[0], *inputs[ConvInto::kW]).bytes());

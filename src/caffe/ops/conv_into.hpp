@@ -1,5 +1,5 @@
-// A convolution that writes into some of the channels of a tensor which others fill, too, so that
-// nothing has to be copied where a concatenation joins them.
+// A convolution that writes into some channels of a larger tensor, so that a concatenation needs no
+// copy. Other ops fill the other channels.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace caffe::ops {
 
-// (x, w, bias, whole) -> (joined):  the channels of `joined` from `offset` on are what `conv` makes
-// of the first three; the others are those of `whole`, and without one they are not written. bias
-// may be absent; conv's epilogue reads no operand. `joined` may have the memory of `whole`.
+// (x, w, bias, whole) -> (joined):  the channels of `joined` from `offset` on are the result of
+// `conv` for the first three operands; the others are copied from `whole`, or not written if
+// `whole` is absent. bias may be absent; conv's epilogue reads no operand. `joined` may share the
+// memory of `whole`.
 struct CAFFE_EXPORT ConvInto {
   static constexpr std::string_view kName = "ConvInto";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
@@ -23,7 +24,7 @@ struct CAFFE_EXPORT ConvInto {
     return {.inputs = {kX, kWhole}, .outputs = {0}, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
-  // What the convolution alone would make.
+  // Description of the convolution's own result.
   static TensorDesc Part(const TensorDesc& joined, const TensorDesc& w);
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Signature kNumbers = {DType::kInt8, DType::kFloat};
 
-// The reference kernel of a convolution, or why there is none.
+// Returns the reference kernel of a convolution, or why there is none.
 KernelOrRefusal MakeReference(const Conv& conv, std::span<const OperandDesc> inputs,
                               const OperandDesc& output, const KernelRequest& request) {
   const Op op(conv);

@@ -1,4 +1,4 @@
-// A convolution in front of a batch normalisation, whose statistics are summed while the result is
+// A convolution followed by batch normalization; the statistics are summed while the result is
 // still in registers.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace caffe::ops {
 
-// (x, w) -> (y, mean, variance[, running mean, running variance, running factor]):  y as Conv makes
-// it, without bias and epilogue; of each channel of y its mean and its biased variance, and what
-// `running` makes of these, as BatchNorm does.
+// (x, w) -> (y, mean, variance[, running mean, running variance, running factor]):  y as in Conv,
+// without bias and epilogue; mean and biased variance of each channel of y; and the running
+// statistics that `running` updates with them, as in BatchNorm.
 struct ConvStatistics {
   static constexpr std::string_view kName = "ConvStatistics";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;

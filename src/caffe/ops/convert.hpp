@@ -1,4 +1,4 @@
-// Ops that move or convert elements without computing anything.
+// Ops that copy or convert elements without arithmetic.
 #pragma once
 
 #include <functional>
@@ -12,20 +12,20 @@
 
 namespace caffe::ops {
 
-// (x) -> (y):  y = x in y's type; where that is quantised the nearest (even) number, clipped.
+// (x) -> (y):  y = x in y's type. Quantized types get the nearest number (ties to even), clipped.
 struct Cast {
   static constexpr std::string_view kName = "Cast";
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 
-// (x) -> (y):  y = x in y's layout and type. assign-layouts inserts it and sets both layouts
-// itself. No type or layout changes but in these two.
+// (x) -> (y):  y = x in y's layout and type. assign-layouts inserts it and sets both layouts. Only
+// Cast and Reorder change types or layouts.
 struct Reorder {
   static constexpr std::string_view kName = "Reorder";
 };
 
-// (x) -> (y):  y has x's elements in x's order, in another shape or, where `keeps_shape`, in x's
-// and then in any layout.
+// (x) -> (y):  y has x's elements in x's order, in another shape; or, if `keeps_shape`, in x's
+// shape and then in any layout.
 struct View {
   static constexpr std::string_view kName = "View";
   static constexpr bool kIsView = true;
@@ -41,14 +41,14 @@ struct Fill {
   std::string Attributes() const { return StrCat("value ", value); }
 };
 
-// () -> (y):  y = weight * the pass's loss scale: where gradients begin.
+// () -> (y):  y = weight * the pass's loss scale. Backpropagation begins here.
 struct LossWeight {
   static constexpr std::string_view kName = "LossWeight";
   double weight = 1;
   std::string Attributes() const { return StrCat("weight ", weight); }
 };
 
-// A tensor seen as outer x extent x inner around an axis of its memory order.
+// A tensor as outer x extent x inner around an axis, in memory order.
 struct AxisView {
   int64_t outer = 1, extent = 1, inner = 1;
 };
@@ -74,7 +74,7 @@ inline AxisView AroundAxis(const TensorDesc& x, int axis) {
 struct Concat {
   static constexpr std::string_view kName = "Concat";
   int axis = 1;
-  bool in_place = false;  // inputs may lie inside y: concat-in-place
+  bool in_place = false;  // inputs may be parts of y's memory: concat-in-place
   std::string Attributes() const { return StrCat("axis ", axis, in_place ? ", in place" : ""); }
   LayoutRule layout_rule() const { return {.inputs = OperandSet::All(), .outputs = {0}}; }
 };
@@ -84,16 +84,16 @@ struct SliceOf {
   static constexpr std::string_view kName = "SliceOf";
   int axis = 1;
   int64_t offset = 0;
-  bool in_place = false;  // y may lie inside x: concat-in-place
+  bool in_place = false;  // y may be part of x's memory: concat-in-place
   std::string Attributes() const {
     return StrCat("axis ", axis, ", offset ", offset, in_place ? ", in place" : "");
   }
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 
-// What a host call does, a function of its context. One that finds, before it writes anything, that
-// its layer's tops have other shapes than the plan assumed returns these shapes: the plan is made
-// anew, and the call repeated. Others return nothing.
+// The function of a host call; its argument is the kernel's context. If it finds, before it writes
+// anything, that its layer's tops have other shapes than the plan assumed, it returns these shapes;
+// the plan is then rebuilt and the call repeated. Otherwise it returns nothing.
 class HostFunction {
  public:
   template <typename Function>
@@ -116,31 +116,31 @@ class HostFunction {
   bool may_change_shapes_ = true;
 };
 
-// What compiled programs, which have no host, run in the place of a call, and the shape that its
-// output has there, where shapes are fixed.
+// Replaces a host call in compiled programs, which have no host: an op, and the fixed shape of its
+// output.
 struct FixedCall {
   Op op;
   Shape output;
 };
 
-// (...) -> (...):  calls back into the host: data layers and users' own layers. Never fused,
-// never captured. Tensors arrive plain, but for what writes_any_layout allows, and in the host's
-// memory, but for what takes_device_memory says.
+// (...) -> (...):  calls back into the host, for data layers and users' own layers. Never fused,
+// never captured. Tensors are plain unless writes_any_layout is set, and in host memory unless
+// takes_device_memory is set.
 struct HostCall {
   static constexpr std::string_view kName = "HostCall";
   std::string what;
   HostFunction call;
-  // Writes every element of its outputs, and has no inputs: batches. A device then takes them while
-  // it still computes, and the host does not wait for it.
+  // True if it has no inputs and writes every element of its outputs, as a source of batches. The
+  // device may then still be computing while it runs, and the host does not wait for the device.
   bool is_source = false;
-  // Output 0 is written in whatever layout it has.
+  // Output 0 is written in its own layout, whatever that is.
   bool writes_any_layout = false;
-  // Output 0 is lent where a device asks for it (KernelContext::loan). Of sources.
+  // Output 0 is lent if a device asks for it (KernelContext::loan). Only for sources.
   bool lends = false;
-  // Gets its tensors where they are, in the memory of KernelContext::device, and launches its work
-  // on that device's default stream. On a CPU both are the host's anyway.
+  // Gets its tensors in the memory of KernelContext::device, and launches its work on that device's
+  // default stream. On a CPU this makes no difference.
   bool takes_device_memory = false;
-  // Null: programs cannot have it.
+  // Null if compiled programs cannot contain the call.
   std::shared_ptr<const FixedCall> in_programs = nullptr;
   LayoutRule layout_rule() const {
     return writes_any_layout ? LayoutRule{.outputs = {0}} : LayoutRule{};

@@ -1,4 +1,4 @@
-// Patches of two images compared at displacements (Dosovitskiy et al. 2015, "FlowNet").
+// Compares patches of two images at displacements (Dosovitskiy et al. 2015, "FlowNet").
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace caffe::ops {
 
-// Along an axis (0: down, 1: across) images are `pad` pixels longer at both ends, black there. The
-// result's pixel (y, x) is about the patches whose first pixel is at stride_1 (y, x) + reach of the
-// longer first image; its channels are the displacements of the second one's, `count` down, then
-// `count` across, in steps of stride_2 from step `first` on.
+// Along an axis (0: down, 1: across) both images are padded with `pad` black pixels at each end.
+// The result's pixel (y, x) compares patches whose first pixel is at stride_1 * (y, x) + reach in
+// the padded first image. Its channels are displacements of the second image's patch: `count` down
+// times `count` across, in steps of stride_2, beginning with step `first`.
 struct CorrelationOp {
   struct Axis {
     int pad = 0, reach = 0, first = 0, count = 1;
@@ -40,17 +40,17 @@ struct CorrelationOp {
     if (h < 0 || h >= height || w < 0 || w >= width) return A(0);
     return image[(plane * height + h) * width + w];
   }
-  // The first image's pixel at which the first patch of an axis begins.
+  // The first image's pixel at which the first patch along an axis begins.
   CAFFE_HOST_DEVICE inline int Begin(int axis) const { return axes[axis].reach - axes[axis].pad; }
-  // Which of the result's rows or columns, -1 for none, has a patch whose pixel `k` is at `pixel`
-  // of the first image.
+  // Row or column of the result whose patch has its pixel `k` at `pixel` of the first image; -1 if
+  // there is none.
   CAFFE_HOST_DEVICE inline int ResultOf(int axis, int pixel, int k) const {
     const int at = pixel - Begin(axis) - k, extent = axis == 0 ? rows : columns;
     return at >= 0 && at % stride_1 == 0 && at / stride_1 < extent ? at / stride_1 : -1;
   }
 };
 
-// (a, b) -> (y):  sums over a patch and its channels / their number.
+// (a, b) -> (y):  the sum over a patch and its channels, divided by their number.
 struct Correlation : CorrelationOp {
   static constexpr std::string_view kName = "Correlation";
   static constexpr int kInputs = 2;
@@ -81,7 +81,7 @@ struct Correlation : CorrelationOp {
   }
 };
 
-// (a, b, dy) -> (dx) of a, or of b. The difference of equal elements has no slope.
+// (a, b, dy) -> (dx):  the gradient of a, or of b. The difference of equal elements has slope 0.
 struct CorrelationGrad : CorrelationOp {
   static constexpr std::string_view kName = "CorrelationGrad";
   static constexpr int kInputs = 3;
@@ -97,7 +97,7 @@ struct CorrelationGrad : CorrelationOp {
     A sum = 0;
     for (int displacement = 0; displacement < displacements(); ++displacement) {
       const int down = Down(displacement), across = Across(displacement);
-      // Where the first image has its pixel of the pair, and the other one.
+      // Position of the pair's pixel in the first image.
       const int pair_row = of_second ? h - down : h, pair_column = of_second ? w - across : w;
       const A slope = of_second
                           ? Slope(At<A>(b, plane, h, w), At<A>(a, plane, pair_row, pair_column))
@@ -117,7 +117,7 @@ struct CorrelationGrad : CorrelationOp {
   CAFFE_HOST_DEVICE inline A Slope(A own, A other) const {
     return !subtracts ? other : own > other ? A(1) : own < other ? A(-1) : A(0);
   }
-  // Of the result's pixels whose patches hold a pixel of the first image.
+  // Sum of dy over the result's pixels whose patches contain pixel (h, w) of the first image.
   template <typename A, typename Dy>
   CAFFE_HOST_DEVICE inline A SumOfPatches(const Dy& dy, int first, int h, int w) const {
     A sum = 0;

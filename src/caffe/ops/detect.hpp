@@ -1,4 +1,4 @@
-// A detector's work over threads: where it is included, OpenMP is there.
+// Runs a detector in OpenMP threads; only for translation units that are compiled with OpenMP.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace caffe::ops {
 
-// What `op` finds in each item.
+// Returns the detections of `op` in each item.
 inline std::vector<std::vector<Detection>> Detect(const DetectionOutput& op, const TensorView& loc,
                                                   const TensorView& conf,
                                                   const TensorView& priors) {
   const Detector detector(op, loc, conf, priors);
   const int64_t items = loc.shape[0], classes = op.classes;
-  // Of each item and label, so that threads have something to share where there is one item.
+  // By item and label, so that there is work for all threads even with a single item.
   std::vector<std::vector<Detection>> found(items * classes);
   ParallelFor(items * classes, 1, [&](int64_t begin, int64_t end) {
     while (begin < end) {

@@ -6,7 +6,7 @@
 namespace caffe::ops {
 namespace {
 
-// Reads elements of a plain operand, which has to outlive it.
+// Reads elements of a plain operand, which must outlive this.
 class Elements {
  public:
   explicit Elements(const TensorView& view) : view_(view) {
@@ -17,7 +17,7 @@ class Elements {
       return static_cast<double>(view_.as<const T>()[i]);
     });
   }
-  // Four from number 4 `index` on.
+  // Elements 4 * index to 4 * index + 3.
   std::array<double, 4> Four(int64_t index) const {
     return {(*this)[4 * index], (*this)[4 * index + 1], (*this)[4 * index + 2],
             (*this)[4 * index + 3]};
@@ -32,13 +32,13 @@ class Elements {
 void Detector::Find(int64_t item, int64_t first, int64_t last,
                     std::vector<Detection>* found) const {
   const Elements conf(conf_);
-  // Kept from call to call: to get them anew from the system takes as long as the rest.
+  // Reused in later calls: allocating the memory takes as long as the rest.
   static thread_local std::vector<std::vector<ScoredBox>> candidates;
   static thread_local std::vector<Box> boxes;
   candidates.resize(std::max(candidates.size(), static_cast<size_t>(last - first)));
   for (std::vector<ScoredBox>& one : candidates) one.clear();
   boxes.resize(count_);
-  // In the order of memory, which is that of priors.
+  // In the order of memory: prior by prior.
   for (int64_t prior = 0; prior < count_; ++prior) {
     const int64_t scores = (item * count_ + prior) * op_.classes;
     for (int64_t label = first; label < last; ++label) {

@@ -1,4 +1,4 @@
-// What a detector of boxes has found (Liu et al. 2016, "SSD: Single shot multibox detector").
+// Results of a detector of boxes (Liu et al. 2016, "SSD: Single shot multibox detector").
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ struct Detection {
   Box box;
 };
 
-// A row of a tensor of detections: item, label, score, xmin, ymin, xmax, ymax.
+// Columns of a detection tensor: item, label, score, xmin, ymin, xmax, ymax.
 inline constexpr int64_t kDetectionColumns = 7;
 
-// The rows of each item, or, where no item has any, a row per item that says so with -1.
+// Rows of all items' detections. If there are none, one row per item: its number, then -1s.
 CAFFE_EXPORT std::vector<double> DetectionRows(const std::vector<std::vector<Detection>>& items);
 
-// (loc, conf, priors) -> (rows):  the rows of all items, and rows of -1 behind them. loc has codes
-// for (items, priors, 1 or classes, 4), conf scores for (items, priors, classes), priors boxes and
-// then their variances. rows is (1, 1, MostRows(), kDetectionColumns).
+// (loc, conf, priors) -> (rows):  the rows of all items, followed by rows of -1. loc has codes for
+// (items, priors, 1 or classes, 4), conf scores for (items, priors, classes), priors boxes followed
+// by their variances. rows is (1, 1, MostRows(), kDetectionColumns).
 struct CAFFE_EXPORT DetectionOutput {
   static constexpr std::string_view kName = "DetectionOutput";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
@@ -35,28 +35,28 @@ struct CAFFE_EXPORT DetectionOutput {
   int background = 0;
   bool shares_location = true;  // one box for all classes
   BoxCode code = BoxCode::kCorner;
-  bool multiplies = true;  // codes, by the variances
-  double least_score = 0;  // of a candidate
-  int top_k = -1;          // candidates of a class; -1: all
-  double overlap = 0.3;    // above which the better of two boxes stays
+  bool multiplies = true;  // codes are multiplied by the variances
+  double least_score = 0;  // a candidate's score must exceed this
+  int top_k = -1;          // candidates kept per class; -1: all
+  double overlap = 0.3;    // IoU above which the worse of two boxes is dropped
   double eta = 1;          // see Suppress()
-  int keep_top_k = -1;     // detections of an item; -1: all
+  int keep_top_k = -1;     // detections kept per item; -1: all
   std::string Attributes() const {
     return StrCat(classes, " classes, scores above ", least_score, ", overlaps up to ", overlap);
   }
   int64_t MostRows(int64_t items, int64_t priors) const;
 };
 
-// Finds what Detect() (ops/detect.hpp) finds, part by part.
+// Computes the parts of Detect() (ops/detect.hpp).
 class CAFFE_EXPORT Detector {
  public:
   Detector(const DetectionOutput& op, const TensorView& loc, const TensorView& conf,
            const TensorView& priors)
       : op_(op), loc_(loc), conf_(conf), priors_(priors), count_(priors.count() / 8) {}
 
-  // found[label] for the labels in [first, last) of an item.
+  // Appends to found[label] for the labels in [first, last) of an item.
   void Find(int64_t item, int64_t first, int64_t last, std::vector<Detection>* found) const;
-  // Those of an item that stay, in the order of their labels.
+  // The best keep_top_k detections of an item, ordered by label.
   std::vector<Detection> Best(std::vector<Detection> of_item) const;
 
  private:
@@ -64,7 +64,7 @@ class CAFFE_EXPORT Detector {
 
   const DetectionOutput& op_;
   const TensorView loc_, conf_, priors_;
-  const int64_t count_;  // of priors; their boxes come before their variances
+  const int64_t count_;  // number of priors; their boxes come before their variances
 };
 
 }  // namespace caffe::ops

@@ -11,8 +11,8 @@ namespace caffe::ops {
 
 inline constexpr LayoutRule kFollowAllInputs{.inputs = OperandSet::All(), .outputs = {0}};
 
-// (x_0, ..., x_n) -> (y):  y = sum of coefficients_i * x_i (all 1 when empty), then the epilogue,
-// whose entries read no operands.
+// (x_0, ..., x_n) -> (y):  y = sum of coefficients_i * x_i (all 1 if empty), then the epilogue,
+// which must not read operands.
 struct EltwiseSum {
   static constexpr std::string_view kName = "EltwiseSum";
   static constexpr bool kInPlace = true;
@@ -33,8 +33,8 @@ struct EltwiseProd {
   LayoutRule layout_rule() const { return kFollowAllInputs; }
 };
 
-// (y, dy, x_0, ..., x_n) -> (dx of x_index):  dy times the product of the others; not `stable`:
-// dy * y / x_index.
+// (y, dy, x_0, ..., x_n) -> (dx of x_index):  dy times the product of the other inputs; if not
+// `stable`, dy * y / x_index.
 struct EltwiseProdGrad {
   static constexpr std::string_view kName = "EltwiseProdGrad";
   int index = 0;
@@ -42,8 +42,8 @@ struct EltwiseProdGrad {
   LayoutRule layout_rule() const { return kFollowAllInputs; }
 };
 
-// (x_0, ..., x_n) -> (y, mask):  maximum; mask is the winner's index. Of the first two, x_0 wins
-// only when strictly greater; a later operand only when strictly greater than the best so far.
+// (x_0, ..., x_n) -> (y, mask):  maximum; mask is the index of the winner. Of the first two, x_0
+// wins only if strictly greater; a later operand only if strictly greater than the best so far.
 struct EltwiseMax {
   static constexpr std::string_view kName = "EltwiseMax";
   LayoutRule layout_rule() const { return {.inputs = OperandSet::All(), .outputs = {0, 1}}; }

@@ -1,5 +1,5 @@
-// Epilogue: what an op does to each element of its result before storing it, which saves a pass
-// over memory for each entry.
+// Epilogue: pointwise work that an op does on its result before storing it, which saves a pass over
+// memory for each entry.
 #pragma once
 
 #include <cmath>
@@ -13,27 +13,27 @@
 
 namespace caffe::ops {
 
-// One entry; value is the element so far.
+// One entry of an epilogue; `value` is the element so far.
 struct Pointwise {
   enum class Kind : uint8_t {
-    kRelu,      // value > 0 ? value : a * value; NaN stays NaN, and -inf becomes it where a is 0
+    kRelu,      // value > 0 ? value : a * value; NaN stays NaN; -inf becomes NaN if a is 0
     kClip,      // value limited to [a, b]; NaN stays NaN
     kSwish,     // value * sigmoid(a * value)
     kAdd,       // value + the same element of input `operand`
-    kScale,     // value * element c of input `operand`, c being the channel (axis 1)
+    kScale,     // value * element c of input `operand`; c is the channel (axis 1)
     kShift,     // value + element c of input `operand`
     kReluGrad,  // the same element of input `operand` > 0 ? value : a * value
   };
   Kind kind = Kind::kRelu;
   float a = 0, b = 0;
-  int operand = -1;  // number of the node's input; -1 where the entry reads none
+  int operand = -1;  // index of the node's input; -1 if the entry reads none
 
   bool operator==(const Pointwise&) const = default;
-  // Whether it reads a tensor of the result's shape.
+  // True if it reads a tensor of the result's shape.
   bool reads_data() const { return kind == Kind::kAdd || kind == Kind::kReluGrad; }
 };
 
-// Of kRelu, kClip and kSwish.
+// Applies kRelu, kClip and kSwish.
 template <typename A>
 CAFFE_HOST_DEVICE inline A ApplyPointwise(const Pointwise& entry, A value) {
   switch (entry.kind) {
@@ -51,7 +51,7 @@ CAFFE_HOST_DEVICE inline A ApplyPointwise(const Pointwise& entry, A value) {
 // Entries in the order in which they are applied.
 using Epilogue = std::vector<Pointwise>;
 
-// ", relu", ", add, relu leaky": what Attributes() appends.
+// ", relu", ", add, relu leaky": a suffix for Attributes().
 inline std::string EpilogueText(const Epilogue& epilogue) {
   std::string text;
   for (const Pointwise& entry : epilogue) {
@@ -82,7 +82,7 @@ inline std::string EpilogueText(const Epilogue& epilogue) {
   return text;
 }
 
-// The first inputs, and those that the epilogue reads element by element, which have the result's
+// Adds to `inputs` those that the epilogue reads element by element, which have the result's
 // layout.
 inline OperandSet WithEpilogueData(OperandSet inputs, const Epilogue& epilogue) {
   for (const Pointwise& entry : epilogue) {
@@ -91,7 +91,7 @@ inline OperandSet WithEpilogueData(OperandSet inputs, const Epilogue& epilogue) 
   return inputs;
 }
 
-// Whether the epilogue is nothing but, at most, a sum and a ReLU that is not leaky, in this order.
+// True if the epilogue is at most a sum and a non-leaky ReLU, in this order.
 inline bool IsAddRelu(const Epilogue& epilogue) {
   size_t i = 0;
   if (i < epilogue.size() && epilogue[i].kind == Pointwise::Kind::kAdd) ++i;
@@ -99,8 +99,8 @@ inline bool IsAddRelu(const Epilogue& epilogue) {
   return i == epilogue.size();
 }
 
-// Whether the epilogue is nothing but sums and, at most, the gradient of a ReLU behind them: what
-// follows a gradient on its way through a net.
+// True if the epilogue is only sums, then at most the gradient of a ReLU, as it usually follows a
+// gradient in a net.
 inline bool IsSumReluGrad(const Epilogue& epilogue) {
   size_t i = 0;
   while (i < epilogue.size() && epilogue[i].kind == Pointwise::Kind::kAdd) ++i;
@@ -108,7 +108,7 @@ inline bool IsSumReluGrad(const Epilogue& epilogue) {
   return i == epilogue.size();
 }
 
-// The operand that an IsAddRelu() epilogue adds; -1: none.
+// The operand that an IsAddRelu() epilogue adds; -1 if none.
 inline int AddedOperand(const Epilogue& epilogue) {
   const bool adds = !epilogue.empty() && epilogue[0].kind == Pointwise::Kind::kAdd;
   return adds ? epilogue[0].operand : -1;

@@ -1,5 +1,5 @@
-// Values rounded to what 8-bit numbers hold, in the type that they had: training that learns to
-// live with 8 bits computes with them.
+// Rounds values to what 8-bit numbers can represent but keeps their type, for quantization-aware
+// training.
 #pragma once
 
 #include <cmath>
@@ -10,13 +10,13 @@
 
 namespace caffe::ops {
 
-// The numbers of 8 bits that stand for values: value = scale * number, lowest <= number <= highest,
-// both -128 and 127, or 0 and 255.
+// Range of 8-bit numbers: value = scale * number, lowest <= number <= highest; -128 to 127, or 0 to
+// 255.
 struct QuantizedRange {
   float scale = 1;
   float lowest = -128, highest = 127;
 
-  // The nearest number, of two the even one, before it is limited.
+  // The nearest number (ties to even), before it is clipped.
   template <typename A>
   CAFFE_HOST_DEVICE inline A NumberOf(A x) const {
     return std::nearbyint(x * (A(1) / A(scale)));
@@ -24,7 +24,7 @@ struct QuantizedRange {
   std::string Attributes() const { return StrCat("scale ", scale, ", ", lowest, " to ", highest); }
 };
 
-// (x) -> (y):  y = scale * number of x, limited; NaN stays NaN.
+// (x) -> (y):  y = scale * clipped number of x; NaN stays NaN.
 struct FakeQuantize : UnaryPointwise, QuantizedRange {
   static constexpr std::string_view kName = "FakeQuantize";
 
@@ -37,8 +37,8 @@ struct FakeQuantize : UnaryPointwise, QuantizedRange {
   }
 };
 
-// (x, dy) -> (dx):  dx = dy where the number of x is within the limits, else 0: the
-// straight-through estimate (Bengio et al. 2013, arXiv 1308.3432).
+// (x, dy) -> (dx):  dx = dy where the number of x is within the range, else 0: the straight-through
+// estimate (Bengio et al. 2013, arXiv 1308.3432).
 struct FakeQuantizeGrad : BinaryPointwise, QuantizedRange {
   static constexpr std::string_view kName = "FakeQuantizeGrad";
 
@@ -50,12 +50,12 @@ struct FakeQuantizeGrad : BinaryPointwise, QuantizedRange {
   }
 };
 
-// No scale of weights is smaller.
+// Lower bound of the scale of weights.
 inline constexpr float kLeastWeightScale = 1e-30F;
 
-// (w) -> (y):  each row of w rounded to multiples of its largest magnitude / 127. A row is the
-// weights of an output channel: numbers `step` apart, rows one after another where step is 1, else
-// (step = rows) side by side. Nothing is limited, so the straight-through gradient of w is that of
+// (w) -> (y):  each row of w rounded to multiples of its largest magnitude / 127. A row holds the
+// weights of an output channel, `step` elements apart: rows are consecutive if step is 1, else
+// (step = rows) side by side. Nothing is clipped, so the straight-through gradient of w is that of
 // y.
 struct FakeQuantizeRows {
   static constexpr std::string_view kName = "FakeQuantizeRows";

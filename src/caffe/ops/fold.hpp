@@ -1,4 +1,4 @@
-// Folding: parameters of what follows a product become part of the product's own.
+// Folding: merges parameters of an op that follows a product into the product's own parameters.
 #pragma once
 
 #include "caffe/ops/op.hpp"
@@ -6,11 +6,11 @@
 namespace caffe::ops {
 
 // (w[, bias][, mean, variance, factor][, gamma][, beta]) -> (folded w, folded bias)
-//   The weights, a row for each channel c, and the bias with which a product gives what
-//   BatchNormInference or ScaleShift makes of its result:
+//   Weights, with a row for each channel c, and bias with which a product alone computes what it
+//   computes with a BatchNormInference or ScaleShift after it:
 //     s_c = gamma_c / sqrt(variance_c / factor + eps);  w_c * s_c;  (bias_c - mean_c / factor) *
 //     s_c + beta_c
-//   (statistics count as 0 where factor is 0). Without statistics s = gamma.
+//   (statistics count as 0 if factor is 0). Without statistics s = gamma.
 struct FoldChannels {
   static constexpr std::string_view kName = "FoldChannels";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;

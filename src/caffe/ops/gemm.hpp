@@ -10,7 +10,7 @@ namespace caffe::ops {
 
 // (a, b[, bias]) -> (c):  c = op(a) op(b) + bias, then the epilogue, with op(a) rows x inner and
 // op(b) inner x columns. Operands are read as matrices of these sizes whatever their shapes; bias
-// has `columns` elements and is added to each row. A quantised a has a float b, as in Conv.
+// has `columns` elements and is added to each row. If a is quantized, b is float, as in Conv.
 struct Gemm {
   static constexpr std::string_view kName = "Gemm";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;

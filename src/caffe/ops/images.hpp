@@ -1,4 +1,4 @@
-// Images on their way from bytes to what a net computes with.
+// Converts images from bytes to a net's input.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace caffe::ops {
 
-// How one image is read: a row of four numbers.
+// Crop and orientation of one image, stored as a row of four numbers.
 struct ImageWindow {
   static constexpr int64_t kNumbers = 4;
-  int64_t top = 0, left = 0;  // the first row and column that are read
+  int64_t top = 0, left = 0;  // first row and column of the crop
   bool mirror = false;        // columns from right to left
   bool interleaved = false;   // the image is H,W,C instead of C,H,W
 
@@ -28,8 +28,8 @@ struct ImageWindow {
 // (images, windows[, mean]) -> (y):  y = (pixel - mean) * scale, computed in float.
 //   images   N,C,H,W bytes, each image in its own order
 //   windows  N,4: ImageWindow
-//   mean     C, or C,H,W read where the pixel is; 0 where left out
-//   y        N,C,h,w: the windows
+//   mean     C, or C,H,W indexed by the source pixel; 0 if absent
+//   y        N,C,h,w: the crops
 struct TransformImages {
   static constexpr std::string_view kName = "TransformImages";
   static constexpr OperandSet kExactInputs = {1, 2};
@@ -40,10 +40,10 @@ struct TransformImages {
   }
 };
 
-// Where y's pixel (row, column) of `width` columns is in an image and in its mean.
+// Offsets of y's pixel (row, column) in its image and in the mean; y has `width` columns.
 struct PixelPlace {
-  int64_t byte, byte_stride;  // of channel 0, and from channel to channel
-  int64_t mean;               // of channel 0 in planes
+  int64_t byte, byte_stride;  // channel 0, and distance between channels
+  int64_t mean;               // channel 0 in planes
 
   CAFFE_HOST_DEVICE PixelPlace(const ImageWindow& window, int64_t channels, int64_t image_height,
                                int64_t image_width, int64_t width, int64_t row, int64_t column) {

@@ -1,5 +1,5 @@
-// Arithmetic of quantised values, which all devices share: value = scale * number, numbers of 8
-// bits around 0.
+// Arithmetic of quantized values, shared by all devices: value = scale * number, with 8-bit numbers
+// around 0.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,18 @@
 
 namespace caffe::ops {
 
-// So many products of 255 and 127 fit a sum of 32 bits.
+// Maximum number of products 255 * 127 that fit a 32-bit sum.
 inline constexpr int64_t kMostSummands = 66311;
-// So many numbers of 255.
+// Maximum number of values 255 that fit a 32-bit sum.
 inline constexpr int64_t kMostAveraged = 8421504;
 
-// What kernels of 8-bit data declare: kInt8 stands for both types. Sums are 32-bit integers, and
-// what is done with them afterwards is float.
+// Traits of kernels of 8-bit data; kInt8 stands for signed and unsigned numbers. Sums are 32-bit
+// integers, and all later arithmetic is float.
 inline KernelTraits Int8Traits(bool (*fuses)(const Epilogue&) = nullptr) {
   return {.signatures = {{DType::kInt8, DType::kFloat}}, .fuses = fuses};
 }
 
-// Why the sums of an average of 4-D images do not fit; empty: they do.
+// Why sums of averages over 4-D images would overflow; empty if they fit.
 inline std::string WhyNotAverage(const PoolGeometry& geometry, const Shape& images) {
   const int64_t pixels =
       std::min(geometry.kernel[0], images[2]) * std::min(geometry.kernel[1], images[3]);
@@ -35,7 +35,7 @@ inline std::string WhyNotAverage(const PoolGeometry& geometry, const Shape& imag
   return StrCat("its sums of ", pixels, " numbers do not fit 32 bits, which hold ", kMostAveraged);
 }
 
-// What kernels of AvePool declare.
+// Traits of kernels of AvePool.
 inline KernelTraits Int8AverageTraits() {
   KernelTraits traits = Int8Traits();
   traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
@@ -44,8 +44,8 @@ inline KernelTraits Int8AverageTraits() {
   return traits;
 }
 
-// A sum with another tensor, then ReLUs and limits: the epilogues of products. All kernels of a
-// device serve the same, so that plans are the same on each processor.
+// Supports the addition of another tensor, then ReLUs and clips. All kernels of a device support
+// the same epilogues, so that plans do not depend on the processor.
 inline bool FusesNumbers(const Epilogue& epilogue) {
   using Kind = Pointwise::Kind;
   for (size_t i = 0; i < epilogue.size(); ++i) {
@@ -66,8 +66,8 @@ void VisitNumber(DType dtype, Fn&& fn) {
   fn(TypeTag<float>{});
 }
 
-// A value in units of T's scale: the nearest number, of two the even one, clipped. Any float;
-// NaN becomes the lowest.
+// Converts a value in units of T's scale to the nearest number (ties to even), clipped. Accepts any
+// float; NaN becomes the lowest number.
 template <typename T>
 CAFFE_HOST_DEVICE inline T ToNumber(float value) {
   if constexpr (std::is_same_v<T, float>) {
@@ -84,15 +84,15 @@ CAFFE_HOST_DEVICE inline T ToNumber(float value) {
   }
 }
 
-// The scale of floats, which are their own numbers, is 1.
+// Floats count as numbers with scale 1.
 inline float ScaleOf(const TensorDesc& desc) {
   return Is8Bit(desc.dtype) ? desc.scale : 1.0F;
 }
 
-// No scale is smaller, so that a bias in its units is finite.
+// Lower bound of scales, so that a bias in units of a scale is finite.
 inline constexpr float kLeastScale = 1e-30F;
 
-// What multiplies the sums of a channel, in units of `unit`.
+// Factor for a channel's sums, so that they are in units of `unit`.
 CAFFE_HOST_DEVICE inline float ChannelFactor(float input_scale, float weight_scale, float unit) {
   const float factor = input_scale * weight_scale / unit;
   return factor < kLeastScale ? kLeastScale : factor;

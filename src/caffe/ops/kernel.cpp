@@ -64,7 +64,7 @@ void KernelRegistry::Register(DeviceKind device, std::type_index op, std::string
 void KernelRegistry::Add(DeviceKind device, std::type_index op, const std::string& op_name,
                          KernelCandidate candidate) {
   std::vector<KernelCandidate>& list = candidates_[{device, op}];
-  // Ties are broken by name, so that the order does not depend on the linker's.
+  // Equal ranks are ordered by name, so that the order does not depend on the linker.
   const auto position = std::find_if(list.begin(), list.end(), [&](const KernelCandidate& other) {
     return std::pair(candidate.rank, candidate.name) < std::pair(other.rank, other.name);
   });

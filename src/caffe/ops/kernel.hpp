@@ -1,4 +1,4 @@
-// Kernels: how an op runs on a device, and the registry that finds them.
+// Kernels: implementations of ops on devices, and the registry that finds them.
 #pragma once
 
 #include <functional>
@@ -19,51 +19,50 @@
 
 namespace caffe {
 
-// Names the random numbers of one forward pass; backward of the same pass sees the same.
+// Identifies the random numbers of one forward pass; backward of the same pass uses the same.
 struct RandomState {
   uint64_t seed = 0;
   uint64_t pass = 0;  // forward passes since iteration 0, so that a resumed run continues
-  // The same two numbers in device memory, {seed, pass}. A kernel of a device whose work is
-  // recorded and replayed reads them there and nowhere else: those above are the recording's. Null
-  // on the CPU.
+  // The same two numbers in device memory, {seed, pass}. Kernels that are captured and replayed
+  // must read them there, because the fields above keep the values of the capture. Null on the CPU.
   const uint64_t* on_device = nullptr;
-  // Those that train together take the passes in turn: 0 and 1 are the first of two ranks.
+  // Number of ranks, which take the passes in turn: of two ranks, the first passes are 0 and 1.
   uint64_t ranks = 1;
 
-  // Whether `one` is the first pass of its rank.
+  // True if pass `one` is the first pass of its rank.
   bool IsFirst(uint64_t one) const { return one < ranks; }
 };
 
-// How a host call hands over its first output: not copied, but left where the call has it, for a
-// device to fetch.
+// Lends a host call's first output to a device: the data is not copied but stays where the call has
+// it until the device has fetched it.
 struct Loan {
-  // Before the call: makes memory that the device fetches from by itself.
+  // Set before the call: allocates memory that the device can fetch from directly.
   HostMemory allocate;
-  // Placed after the call. Once it is reached, the call may write its memory again.
+  // Recorded after the call. Once it is reached, the call may overwrite its memory.
   std::shared_ptr<Event> fetched;
-  // By the call: the output's elements, in its type and layout.
+  // Set by the call: the output's elements, in its type and layout.
   const void* elements = nullptr;
 };
 
-// What a kernel sees when it runs. Everything borrowed, nothing allocated.
+// Arguments of a kernel's run. The context owns nothing, and running a kernel allocates nothing.
 class KernelContext {
  public:
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
   void* workspace = nullptr;
-  // Where to launch. Nothing else of the host may be waited for or called back from a kernel.
+  // The stream to launch on. A kernel must not wait for the host or call it back in any other way.
   Stream* stream = nullptr;
   RandomState random;
-  // What losses are multiplied by in the backward pass, in device memory. Null: by nothing.
+  // Factor of losses in the backward pass, in device memory. Null: no factor.
   const double* loss_scale = nullptr;
-  // Outputs that are added to instead of overwritten: parameter gradients.
+  // Outputs that are added to instead of overwritten, as parameter gradients.
   OperandSet accumulated;
-  // Where a host call's answer goes; see ops::HostCall. Null: nobody asks.
+  // Receives the return value of a host call; see ops::HostCall. Null: it is not needed.
   std::vector<Shape>* new_top_shapes = nullptr;
-  // Of a host call that lends its first output: it sets `elements` and writes nothing there. Null:
-  // it writes the output like any other.
+  // For a host call that lends its first output: it sets `elements` and does not write the output.
+  // Null: it writes the output like any other.
   Loan* loan = nullptr;
-  // Of a host call that takes tensors in the memory of this device. Null: they are in the host's.
+  // For a host call that takes tensors in this device's memory. Null: they are in host memory.
   Device* device = nullptr;
 
   const TensorView& input(int i) const { return inputs[i]; }
@@ -71,32 +70,31 @@ class KernelContext {
   bool has_input(int i) const {
     return i < static_cast<int>(inputs.size()) && inputs[i].data != nullptr;
   }
-  // Outputs that nobody wants (a gradient cut off by propagate_down) have no memory.
+  // Outputs that are not needed (a gradient cut off by propagate_down) have no memory.
   bool has_output(int i) const {
     return i < static_cast<int>(outputs.size()) && outputs[i].data != nullptr;
   }
   bool accumulates(int output) const { return accumulated.contains(static_cast<size_t>(output)); }
 };
 
-// What a kernel factory sees when it decides: shapes, types and layouts, no memory. An absent
-// operand has `present == false`.
+// Description of an operand for kernel factories: shape, type and layout, no memory.
 struct OperandDesc : TensorDesc {
   bool present = true;
-  // The plan converts it in a step of its own if the kernel asks for another order of elements.
-  // Where it does not, the kernel converts what it needs.
+  // The plan can insert a step that converts the operand to an element order which the kernel asks
+  // for. If false, the kernel itself must convert it in each run.
   bool may_be_packed = false;
-  // No run writes this input, so what the plan converts it to is made once.
+  // The input never changes between runs, so a conversion by the plan is done only once.
   bool is_lasting = false;
-  // Nobody reads this input after the node, so its memory may become the output's.
+  // No later node reads this input, so its memory may be reused for the output.
   bool is_last_read = false;
 };
 
-// What the user allows and forbids kernels, whatever their op.
+// User settings that apply to kernels of every op.
 struct KernelSettings {
-  // Products of floats are made of all their bits; otherwise a device may round factors to TF32,
-  // which has 10 bits of fraction.
+  // Products of floats must use all bits; otherwise a device may round factors to TF32, which has
+  // 10 bits of fraction.
   bool strict_fp32 = false;
-  // The same bits on each run.
+  // Every run must give the same bits.
   bool deterministic = false;
 };
 
@@ -108,9 +106,9 @@ struct KernelRequest {
   KernelSettings settings = {};
 };
 
-// An operand in an order of the kernel's own: the kernel sees these bytes in the operand's place.
+// An operand in the kernel's own element order: the kernel gets these bytes instead of the operand.
 struct PackedOperand {
-  int operand = 0;  // one that may be packed
+  int operand = 0;  // index of an operand that may be packed
   size_t bytes = 0;
   std::function<void(const KernelContext&)> convert;  // (operand) -> (bytes), or back
   size_t workspace_bytes = 0;                         // of convert
@@ -120,23 +118,23 @@ struct Kernel {
   std::string name;
   std::function<void(const KernelContext&)> run;
   size_t workspace_bytes = 0;
-  // The vendor's algorithms that could serve, the one taken first. Empty where there is no choice.
+  // Names of the vendor's algorithms that can serve, the chosen one first. Empty without a choice.
   std::vector<std::string> algorithms = {};
-  std::optional<PackedOperand> packed_weights = {};   // of the inputs
-  std::optional<PackedOperand> packed_gradient = {};  // of the outputs
-  // The input, read here last, whose memory output 0 had best have; the kernel is right either way.
-  // -1: none, beyond what the op itself allows.
+  std::optional<PackedOperand> packed_weights = {};   // one of the inputs
+  std::optional<PackedOperand> packed_gradient = {};  // one of the outputs
+  // Index of an input, not read by later nodes, whose memory output 0 should reuse; a hint, not
+  // needed for correctness. -1: no hint beyond what the op itself allows.
   int replaced_input = -1;
-  // It may read an input again after it has written output 0, which gets memory of its own even
-  // where the op allows another.
+  // True if it may read an input after it has written output 0. Output 0 then gets memory of its
+  // own even if the op allows sharing.
   bool needs_own_output = false;
 };
 
-// The kernel where the plan does not convert weights: it does so itself in each run, behind its own
-// workspace.
+// For plans that do not convert weights: the kernel packs its weights in each run, in memory after
+// its own workspace.
 CAFFE_EXPORT Kernel PackingItself(Kernel kernel);
 
-// One sentence why a candidate cannot serve a request.
+// One sentence that tells why a candidate cannot serve a request.
 struct Refusal {
   std::string reason;
 };
@@ -144,37 +142,37 @@ struct Refusal {
 using KernelOrRefusal = std::variant<Kernel, Refusal>;
 using KernelFactory = std::function<KernelOrRefusal(const KernelRequest&)>;
 
-// Cost class: candidates are asked in this order. The reference kernel, which never refuses a type
-// that the op is defined for, comes last.
-// kSlow is for programs in 8 bits that are there already: no plan chooses 8 bits for its sake.
+// Candidates are asked in the order of their rank. The reference kernel comes last; it never
+// refuses a type that the op is defined for. kSlow kernels run existing 8-bit programs, but no plan
+// chooses 8 bits because of them.
 enum class KernelRank { kBest = 0, kGood = 1, kSlow = 8, kReference = 9 };
 
-// Types that a kernel serves: of the op's data and factors, and of its arithmetic. Operands of
-// other roles arrive in the types of their memory.
+// Types that a kernel supports: of the op's data and factors, and of its arithmetic. Operands of
+// other roles have the types of their memory.
 struct Signature {
   DType data = DType::kFloat;
   DType compute = DType::kFloat;
   bool operator==(const Signature&) const = default;
 };
 
-// Each type of numbers, in the arithmetic of Accum<>.
+// All floating-point types, in the arithmetic of Accum<>.
 CAFFE_EXPORT std::vector<Signature> EverySignature();
 // Float and double.
 CAFFE_EXPORT std::vector<Signature> WideSignatures();
 
-// What a candidate declares, so that passes know it before there are shapes to ask its factory
-// with.
+// Properties that a candidate declares, because passes need them before the shapes are known with
+// which its factory is asked.
 struct KernelTraits {
   std::vector<Signature> signatures;
-  // Layout that it wants of operands which may be channels-last; nothing: either.
+  // Required layout of operands that may be channels-last; nothing: either.
   std::optional<Layout> layout = {};
-  // Whether it applies such an epilogue. Null: none.
+  // Returns true if the kernel supports the epilogue. Null: it supports none.
   bool (*fuses)(const ops::Epilogue&) = nullptr;
-  // Of a kernel of 8-bit numbers: whether it reads unsigned ones, too.
+  // For 8-bit kernels: true if the kernel also reads unsigned numbers.
   bool takes_unsigned = true;
-  // Of a kernel of 8-bit numbers: why it is not for an op with these inputs, which are float yet,
-  // on this device; empty: it may be. Null: nothing is known against it. An op that no kernel is
-  // for stays float.
+  // For 8-bit kernels: returns why the kernel does not suit an op with these inputs (still float)
+  // on this device, or an empty string. Null: it suits every op. An op without a suitable kernel
+  // stays float.
   std::string (*why_not)(const Op&, std::span<const OperandDesc>, const Device&) = nullptr;
 };
 
@@ -187,7 +185,7 @@ struct CAFFE_EXPORT KernelCandidate {
   bool Serves(const Signature& signature) const;
 };
 
-// For kernels that apply every epilogue.
+// For kernels that support every epilogue.
 inline bool FusesAny(const ops::Epilogue&) {
   return true;
 }
@@ -197,7 +195,7 @@ class CAFFE_EXPORT KernelRegistry {
   static KernelRegistry& Get();
   void Register(DeviceKind device, std::type_index op, std::string_view op_name,
                 KernelCandidate candidate);
-  // In the order in which they are to be asked; empty when the device has none.
+  // Candidates in the order in which they are asked; empty if the device has none.
   const std::vector<KernelCandidate>& Candidates(DeviceKind device, std::type_index op) const;
   // Names of the ops that `device` has kernels for, sorted.
   std::vector<std::string> OpNames(DeviceKind device) const;
@@ -223,19 +221,19 @@ std::vector<Signature> DefaultSignatures() {
   return EverySignature();
 }
 
-// Of an op, what registering its kernels needs.
+// The properties of an op that registering its kernels needs.
 struct OpIdentity {
   std::type_index type;
   std::string_view name;
   std::vector<Signature> (*default_signatures)();
 };
-// An empty name: that of the op's reference kernel.
+// An empty name stands for the name of the op's reference kernel.
 CAFFE_EXPORT void RegisterKernel(const OpIdentity& op, DeviceKind device, std::string_view name,
                                  KernelRank rank, KernelTraits traits, KernelFactory factory);
 
 template <typename T>
 struct KernelRegistrar {
-  // A simple kernel: a function of the op and its context that serves every request.
+  // Registers a simple kernel: a function of the op and its context that serves every request.
   KernelRegistrar(DeviceKind device, void (*function)(const T&, const KernelContext&),
                   bool (*fuses)(const ops::Epilogue&) = nullptr) {
     RegisterKernel({typeid(T), T::kName, DefaultSignatures<T>}, device, "", KernelRank::kReference,
@@ -248,7 +246,7 @@ struct KernelRegistrar {
                    });
   }
 
-  // A heavy kernel: a factory that looks at the request first.
+  // Registers a factory that examines the request and may refuse it.
   KernelRegistrar(DeviceKind device, std::string_view name, KernelRank rank,
                   KernelOrRefusal (*factory)(const T&, const KernelRequest&),
                   KernelTraits traits = {}) {
@@ -271,7 +269,7 @@ struct KernelRegistrar {
 
 // CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest,
 //                               MakeConv, {.signatures = {{DType::kFloat, DType::kFloat}}});
-// Without traits it serves every type that the op is defined for, and no epilogue.
+// Without traits it supports every type that the op is defined for, and no epilogue.
 #define CAFFE_REGISTER_KERNEL_FACTORY(device, op, name, rank, factory, ...) \
   static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT(  \
       kernel_registrar_, __COUNTER__)(device, name, rank, factory __VA_OPT__(, ) __VA_ARGS__)

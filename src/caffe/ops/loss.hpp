@@ -1,4 +1,4 @@
-// Softmax, losses and measures.
+// Softmax, losses and accuracy.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 
 namespace caffe::ops {
 
-// A tensor seen as outer x classes x inner around the class axis.
+// A tensor as outer x classes x inner around the class axis.
 struct ClassView {
   int64_t outer, classes, inner;
   ClassView(const Shape& shape, int axis)
       : outer(shape.count(0, axis)), classes(shape[axis]), inner(shape.count(axis + 1)) {}
 
   int64_t positions() const { return outer * inner; }
-  // Index of a class's element at a position (outer and inner together).
+  // Index of class c's element at a position; a position counts outer and inner together.
   CAFFE_HOST_DEVICE int64_t At(int64_t position, int64_t c) const {
     return (position / inner * classes + c) * inner + position % inner;
   }
@@ -44,16 +44,16 @@ struct SoftmaxGrad {
   int axis = 1;
 };
 
-// How a sum of losses becomes a loss; LossParameter.NormalizationMode's numbers.
+// How a sum of losses is normalized; numbers as in LossParameter.NormalizationMode.
 enum class Normalization { kFull = 0, kValid = 1, kBatchSize = 2, kNone = 3, kPreFixed = 1003 };
 
 struct LabelRule {
   int axis = 1;                     // the class axis
-  std::optional<int> ignore_label;  // items with this label count nowhere
+  std::optional<int> ignore_label;  // items with this label are not counted
   Normalization normalization = Normalization::kValid;
   float pre_fixed_normalizer = 1;
 
-  // The divisor for `outer` items of `inner` positions, `valid` of which are not ignored; >= 1.
+  // Divisor for `outer` items of `inner` positions; `valid` positions are not ignored. At least 1.
   CAFFE_HOST_DEVICE double Divisor(int64_t outer, int64_t inner, int64_t valid) const {
     if (normalization == Normalization::kPreFixed) return pre_fixed_normalizer;
     const int64_t count = normalization == Normalization::kFull        ? outer * inner
@@ -68,7 +68,7 @@ CAFFE_HOST_DEVICE inline bool IsIgnored(const std::optional<int>& ignore_label, 
   return ignore_label && label == *ignore_label;
 }
 
-// The loss of a position that gives its label's class the probability p (Lin et al. 2017, "Focal
+// Focal loss of a position at which the label's class has probability p (Lin et al. 2017, "Focal
 // loss for dense object detection"): -alpha (1 - p)^gamma log p, or with is_linear FL* of the
 // appendix: -alpha log(sigmoid(gamma x + beta)) / gamma, where sigmoid(x) = p.
 struct Focus {
@@ -81,7 +81,7 @@ struct Focus {
     const double z = Linear(p);
     return alpha * (std::log1p(std::exp(-std::abs(z))) + std::max(-z, 0.0)) / gamma;
   }
-  // dLoss(p) / ds = Slope(p) (p' - target) for scores s, whose softmax p' is.
+  // dLoss(p) / ds = Slope(p) (p' - target) for scores s with softmax p'.
   CAFFE_HOST_DEVICE inline double Slope(double p) const {
     if (is_linear) return alpha / (1 + std::exp(Linear(p))) / Rest(p);
     const double log_p = std::log(p), g = static_cast<double>(gamma);
@@ -96,12 +96,12 @@ struct Focus {
   CAFFE_HOST_DEVICE inline double Linear(double p) const {
     return gamma * (std::log(p) - std::log(Rest(p))) + beta;
   }
-  // Above 0, so that a certain position has a finite loss and slope.
+  // Positive, so that a position with p = 1 has a finite loss and slope.
   CAFFE_HOST_DEVICE static inline double Rest(double p) { return std::max(1 - p, DBL_EPSILON); }
 };
 
 // (p, label[, weight]) -> (loss):  loss = sum of weight[label] * Focus::Loss(max(p[label],
-// FLT_MIN)) / divisor. weight has a number for each class; without it all are 1.
+// FLT_MIN)) / divisor. weight has an element for each class; without it all are 1.
 struct SoftmaxLoss {
   static constexpr std::string_view kName = "SoftmaxLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
@@ -120,8 +120,8 @@ struct SoftmaxLossGrad {
   float label_smoothing = 0;
   Focus focus = {};
 
-  // What is wanted of the label's class, and of each other one. NVCaffe spreads the share over all
-  // numbers of an item but one, not only over the classes at one position.
+  // Targets of the label's class and of each other class. NVCaffe spreads the smoothing over all
+  // other numbers of an item, not only over the classes at one position.
   double target() const { return 1 - static_cast<double>(label_smoothing); }
   double target_of_others(int64_t classes, int64_t inner) const {
     const int64_t others = classes * inner - 1;
@@ -145,9 +145,9 @@ struct EuclideanLossGrad {
   int sign = 1;
 };
 
-// (scores, label) -> (accuracy[, per_class]):  an item is right when its label's score is finite
-// and fewer than top_k other classes beat it: those that score at least as much or NaN. 0 when
-// every item is ignored; a class without items has 0.
+// (scores, label) -> (accuracy[, per_class]):  an item is right if its label's score is finite and
+// fewer than top_k other classes score at least as much or NaN. 0 if every item is ignored; a class
+// without items has 0.
 struct Accuracy {
   static constexpr std::string_view kName = "Accuracy";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
@@ -155,14 +155,14 @@ struct Accuracy {
   int axis = 1;
   int top_k = 1;
   std::optional<int> ignore_label;
-  // BVLC's counting: a NaN is beaten by nothing and beats nothing.
+  // Counts as BVLC Caffe: a NaN neither beats a score nor is beaten.
   bool nan_is_right = false;
 
   template <typename Score>
   CAFFE_HOST_DEVICE inline bool CanBeRight(Score score) const {
     return nan_is_right || std::isfinite(score);
   }
-  // Whether another class's score is as good as the label's, or is not known to be worse.
+  // True if another class's score is at least the label's, or cannot be compared with it.
   template <typename Score>
   CAFFE_HOST_DEVICE inline bool Beats(Score other, Score score) const {
     return nan_is_right ? other >= score : !(other < score);

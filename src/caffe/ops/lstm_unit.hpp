@@ -5,8 +5,8 @@
 
 namespace caffe::ops {
 
-// (c_prev, gates, cont) -> (c, h):  gates (N,4D) hold i, f, o, g side by side, cont one number per
-// item, 0 where a sequence begins:
+// (c_prev, gates, cont) -> (c, h):  gates (N,4D) are i, f, o, g side by side; cont has one number
+// per item, 0 at the beginning of a sequence:
 //   c = cont * sigmoid(f) * c_prev + sigmoid(i) * tanh(g);  h = sigmoid(o) * tanh(c)
 // (Hochreiter and Schmidhuber 1997, with Gers's forget gate.) c_prev, c and h have N D elements.
 struct LstmUnit {

@@ -1,4 +1,4 @@
-// Pointwise ops of data in which NaN stands for unknown.
+// Pointwise ops on data with missing values, which are NaN.
 #pragma once
 
 #include <limits>
@@ -25,8 +25,9 @@ struct KnownOrZero : UnaryPointwise {
   }
 };
 
-// (share, sum) -> (y):  the mean of what is known, given its share of all weights and its weighted
-// sum: y = sum / share; NaN where the rest weighs more than half of it, with room for rounding.
+// (share, sum) -> (y):  the weighted mean of the known values. share is their share of all weights
+// and sum their weighted sum: y = sum / share; NaN if the unknown values weigh more than half of
+// the known ones, with a tolerance for rounding.
 struct MeanOfKnown : BinaryPointwise {
   static constexpr std::string_view kName = "MeanOfKnown";
   template <typename A>

@@ -1,4 +1,4 @@
-// Mixing the items of a batch (layers/mixup_layer.cpp): mixup (Zhang et al. 2018, arXiv 1710.09412)
+// Mixes the items of a batch (layers/mixup_layer.cpp): mixup (Zhang et al. 2018, arXiv 1710.09412)
 // and CutMix (Yun et al. 2019, arXiv 1905.04899).
 #pragma once
 
@@ -13,15 +13,14 @@
 
 namespace caffe::ops {
 
-// How a batch is mixed. Item i is mixed with item Partner(i), whose partner it is.
+// How a batch is mixed. Item i is mixed with item Partner(i), and Partner(i) with item i.
 struct Mix {
-  // In a tensor, one number each.
+  // Elements of a Mix that is stored in a tensor.
   enum Number { kShare, kOffset, kIsCut, kTop, kLeft, kBottom, kRight, kNumbers };
 
-  double share = 1;    // of an item's own label, and in mixup of its own image
-  int64_t offset = 0;  // the sum of an item's number and its partner's, or as much less one batch
-  // CutMix: this rectangle is the partner's; bottom and right are the first row and column that are
-  // not.
+  double share = 1;    // weight of an item's own label, and in mixup of its own image
+  int64_t offset = 0;  // an item's index plus its partner's, modulo the number of items
+  // CutMix copies this rectangle from the partner; bottom and right are exclusive.
   bool is_cut = false;
   int64_t top = 0, left = 0, bottom = 0, right = 0;
 
@@ -32,7 +31,7 @@ struct Mix {
     return top <= row && row < bottom && left <= column && column < right;
   }
 
-  // `get(i)` is number i of the tensor.
+  // `get(i)` returns element i of the tensor.
   template <typename Get>
   CAFFE_HOST_DEVICE static inline Mix Read(const Get& get) {
     Mix mix;
@@ -45,7 +44,7 @@ struct Mix {
     mix.right = static_cast<int64_t>(get(kRight));
     return mix;
   }
-  // `set(i, value)` sets it.
+  // `set(i, value)` sets element i of the tensor.
   template <typename Set>
   CAFFE_HOST_DEVICE inline void Write(const Set& set) const {
     set(kShare, share);
@@ -58,17 +57,17 @@ struct Mix {
   }
 };
 
-// () -> (mix):  draws a Mix for the pass from `stream`. One for all items, as in the papers' code.
+// () -> (mix):  draws a Mix for the pass from `stream`; one for all items, as in the papers' code.
 struct DrawMix {
   static constexpr std::string_view kName = "DrawMix";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   uint64_t stream = 0;
-  float prob = 1;                 // of mixing at all
-  float alpha = 0.2f;             // mixup's share is from Beta(alpha, alpha)
-  float cutmix_prob = 0;          // of CutMix rather than mixup
-  float cutmix_alpha = 1;         // the share outside of its rectangle
+  float prob = 1;                 // probability of mixing
+  float alpha = 0.2f;             // mixup draws the share from Beta(alpha, alpha)
+  float cutmix_prob = 0;          // probability of CutMix instead of mixup
+  float cutmix_alpha = 1;         // CutMix draws the share outside the rectangle from Beta
   int64_t items = 0;              // at least 2
-  int64_t height = 0, width = 0;  // of the images; of no matter to mixup
+  int64_t height = 0, width = 0;  // of the images; unused by mixup
   std::string Attributes() const {
     return StrCat("alpha ", alpha,
                   cutmix_prob > 0 ? StrCat(", CutMix ", cutmix_prob, " alpha ", cutmix_alpha) : "");
@@ -78,7 +77,8 @@ struct DrawMix {
     const auto first = random.Block(0, pass), second = random.Block(1, pass);
     Mix mix;
     mix.offset = static_cast<int64_t>(ToRange(first[2], static_cast<uint32_t>(items)));
-    // With an odd sum nobody is his own partner; of an odd number of items one always is.
+    // With an even number of items, an odd sum makes no item its own partner; with an odd number of
+    // items one always is.
     if (items % 2 == 0) mix.offset |= 1;
     if (ToUniform(first[0]) >= prob) return mix;
     mix.is_cut = ToUniform(first[1]) < cutmix_prob;
@@ -88,8 +88,8 @@ struct DrawMix {
   }
 
  private:
-  // A rectangle with the image's aspect around a random pixel; what is outside of the image is cut
-  // off, and the share is that of the area which stays.
+  // Cuts a rectangle with the image's aspect ratio around a random pixel, clipped to the image. The
+  // share becomes the share of the area outside it.
   CAFFE_HOST_DEVICE inline void Cut(uint32_t row_bits, uint32_t column_bits, Mix* mix) const {
     const double side = std::sqrt(1 - mix->share);
     const auto rows = static_cast<int64_t>(static_cast<double>(height) * side);
@@ -107,13 +107,13 @@ struct DrawMix {
     return x < most ? x : most;
   }
 
-  // (0, 1], from 32 bits.
+  // Uniform in (0, 1], from 32 bits.
   CAFFE_HOST_DEVICE static inline double Positive(uint32_t bits) {
     return (static_cast<double>(bits) + 1) / 4294967296.0;
   }
 
-  // g1 / (g1 + g2) of two numbers from Gamma(alpha), by their logarithms, which have no smallest
-  // number.
+  // g1 / (g1 + g2) for two numbers from Gamma(alpha). Computed from their logarithms, which do not
+  // underflow.
   CAFFE_HOST_DEVICE static inline double Beta(double alpha, const RandomStream& random,
                                               uint64_t pass) {
     constexpr uint64_t kFirstBlock = 2;
@@ -122,8 +122,9 @@ struct DrawMix {
     return 1 / (1 + std::exp(second - first));
   }
 
-  // Marsaglia and Tsang 2000, "A simple method for generating gamma variables": alpha + 1 where
-  // alpha is below 1, times u^(1 / alpha). More than 95 of 100 tries succeed.
+  // Marsaglia and Tsang 2000, "A simple method for generating gamma variables". If alpha is below
+  // 1, draws from Gamma(alpha + 1) and multiplies by u^(1 / alpha). A try succeeds in more than 95
+  // % of cases.
   static constexpr int kMostTries = 32;
   CAFFE_HOST_DEVICE static inline double LogGamma(double alpha, const RandomStream& random,
                                                   uint64_t block, uint64_t pass) {
@@ -145,20 +146,20 @@ struct DrawMix {
   }
 };
 
-// (x, mix) -> (y):  y[i] = share * x[i] + (1 - share) * x[Partner(i)], or for CutMix x[i] and
-// inside of the rectangle x[Partner(i)]. As partners are each other's, it is its own transpose:
-// backward is the same op on dy. x is N x ..., for CutMix N x C x H x W.
+// (x, mix) -> (y):  y[i] = share * x[i] + (1 - share) * x[Partner(i)]; for CutMix x[i] outside the
+// rectangle and x[Partner(i)] inside. Partners are mutual, so the op is its own transpose: backward
+// is the same op on dy. x is N x ..., for CutMix N x C x H x W.
 struct MixItems {
   static constexpr std::string_view kName = "MixItems";
   static constexpr OperandSet kExactInputs = {1};
-  // Convolutions follow, and a data layer writes either.
+  // Convolutions usually follow, and a data layer writes either layout.
   LayoutRule layout_rule() const {
     return {.inputs = {0}, .outputs = {0}, .prefers_channels_last = true};
   }
 };
 
-// (label[, mix]) -> (y):  the label of each item as a row of shares, one for each class:
-// share * (c == label[i]) + (1 - share) * (c == label[Partner(i)]). Without a mix the share is 1.
+// (label[, mix]) -> (y):  the label of each item as a row with a share for each class: share * (c
+// == label[i]) + (1 - share) * (c == label[Partner(i)]). Without a mix the share is 1.
 struct MixLabels {
   static constexpr std::string_view kName = "MixLabels";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;

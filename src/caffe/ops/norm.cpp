@@ -5,13 +5,13 @@
 namespace caffe::ops {
 namespace {
 
-// x for the statistics, and again to be normalised.
+// Reads x for the statistics, and again to normalize it.
 const ReadAgain<BatchNorm> batch_norm([](const BatchNorm&, OperandDescs inputs, OperandDescs) {
   return BytesOf(inputs, BatchNorm::kX);
 });
 
-// x, dy and y for the sums, and again for dx. The dy behind the ReLU that the first pass may have
-// written stands for dy and y then.
+// Reads x, dy and y for the sums, and again for dx. If the first pass has stored dresidual, the
+// second pass reads it instead of dy and y.
 const ReadAgain<BatchNormGrad> batch_norm_grad([](const BatchNormGrad&, OperandDescs inputs,
                                                   OperandDescs outputs) {
   if (BytesOf(outputs, BatchNormGrad::kDx) == 0) return 0.0;

@@ -1,4 +1,4 @@
-// Normalisation: batch normalisation and local response normalisation.
+// Normalization: batch normalization and local response normalization.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace caffe::ops {
 
 // (batch_mean, batch_variance) -> (mean, variance, factor), each updated in place. The batch
-// variance is made unbiased with m / (m - 1), where `count` is m (1 when m is 1).
+// variance is made unbiased with m / (m - 1), where m is `count` (unchanged if m is 1).
 //   decaying sums (BVLC):   factor = f * factor + 1;  mean = f * mean + batch_mean; ...
 //   moving average (NVCaffe): mean = f * mean + (1 - f) * batch_mean, a copy on the first pass
 //   where `copies_first`; factor may be absent.
@@ -26,7 +26,7 @@ struct UpdateRunningStatistics {
   std::string Attributes() const { return StrCat("fraction ", fraction); }
 };
 
-// Batch normalisation (Ioffe and Szegedy 2015) over every axis but axis 1; m elements a channel.
+// Batch normalization (Ioffe and Szegedy 2015) over every axis but axis 1; m elements per channel.
 //
 // (x[, gamma, beta]) -> (y, mean, variance[, running mean, running variance, running factor])
 //   y = gamma * (x - mean) / sqrt(variance + eps) + beta, then the epilogue; variance is the biased
@@ -52,8 +52,8 @@ struct BatchNorm {
 };
 
 // (x, mean, variance, dy[, gamma[, y]]) -> (dx[, dgamma, dbeta[, dresidual]])
-//   With y, the result behind a ReLU, dy is multiplied by 0 where y is not above 0, so that
-//   NaN stays NaN; dresidual is that dy.
+//   With y, the output of a ReLU that follows, dy is multiplied by 0 where y is not above 0, so
+//   that NaN stays NaN; dresidual is the result.
 struct BatchNormGrad {
   static constexpr std::string_view kName = "BatchNormGrad";
   static constexpr bool kInPlace = true;
@@ -70,7 +70,7 @@ struct BatchNormGrad {
 };
 
 // (x, mean, variance[, factor, gamma, beta]) -> (y):  as BatchNorm, with given statistics. mean and
-// variance are divided by factor first (not at all where factor is 0, giving 0).
+// variance are first divided by factor, or set to 0 if factor is 0.
 struct BatchNormInference {
   static constexpr std::string_view kName = "BatchNormInference";
   static constexpr bool kInPlace = true;
@@ -95,7 +95,7 @@ struct BatchNormInferenceGrad {
   }
 };
 
-// Local response normalisation across channels (Krizhevsky et al. 2012), `size` odd:
+// Local response normalization across channels (Krizhevsky et al. 2012), `size` odd:
 // (x) -> (y):  y = x * scale^-beta, scale = k + alpha / size * sum of squares over the window.
 struct Lrn {
   static constexpr std::string_view kName = "Lrn";
@@ -112,9 +112,9 @@ struct Lrn {
   }
 };
 
-// (x, dy) -> (dx), the scales being computed anew, which is cheaper than to store them:
+// (x, dy) -> (dx):  recomputes the scales, which is cheaper than storing them:
 //   dx_i = scale_i^-beta dy_i - 2 alpha beta / size * x_i * sum_j dy_j x_j scale_j^(-beta - 1)
-// then the epilogue, whose entries read x.
+// then applies the epilogue, which reads x.
 struct LrnGrad {
   static constexpr std::string_view kName = "LrnGrad";
   enum Input { kX, kDy };
@@ -129,7 +129,7 @@ struct LrnGrad {
   }
 };
 
-// Local response normalisation within a channel:
+// Local response normalization within a channel:
 // (x) -> (y[, scale]):  scale = 1 + alpha * mean of squares over a size x size window (padding
 // counts up to the far edge, as in AvePool); y = x * scale^-beta.
 struct LrnWithin {

@@ -1,5 +1,5 @@
-// Op: one operation of the graph, type-erased. An op is a plain struct with attributes whose
-// comment lists its operands; this wrapper lets the graph hold any of them.
+// Op: one operation of the graph, type-erased. An op is a plain struct of attributes; the struct's
+// comment lists its operands. This wrapper lets the graph hold any of them.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,30 @@
 
 namespace caffe {
 
-// Which operands may be channels-last. All operands named have the same layout in one call; the
-// others are plain.
+// Operands that may be channels-last. All of them have the same layout in one call; the other
+// operands are plain.
 struct LayoutRule {
   OperandSet inputs = {}, outputs = {};
-  // True: wants channels-last (convolution, pooling, normalisation). False: follows its inputs.
+  // True: prefers channels-last (convolution, pooling, normalization). False: follows its inputs.
   bool prefers_channels_last = false;
 };
 
-// Which wishes of a prototxt decide the types of an op; see passes/assign_precision.cpp.
+// The type settings of a prototxt that an op obeys; see passes/assign_precision.cpp.
 enum class NumericRule {
   kStorage,  // forward_type and backward_type
-  kMath,     // and forward_math and backward_math: convolutions and matrix products
+  kMath,     // also forward_math and backward_math: convolutions and matrix products
   kFloat,    // never fewer bits than float: statistics, recurrent units, updates
-  // Computes in float or double whatever its operands have, and reads and makes each in the type of
-  // its memory: softmax, losses. Results of forward are stored in at least float.
+  // Computes in float or double whatever the types of the operands, and reads and writes each in
+  // its stored type: softmax, losses. Forward results are stored in at least float.
   kAsStored,
 };
 
-// What an operand is to its op, which decides the type in which it is read or made.
+// Role of an operand, which decides the type in which it is read or written.
 enum class Role : uint8_t {
   kData,       // activations and their gradients: the signature's data type
   kFactor,     // weights of a product: the signature's data type
-  kParameter,  // other parameters, and all parameters' gradients: the type of their memory
-  kExact,      // labels, indices, flags, masks, statistics, operands of losses: as they are stored
+  kParameter,  // other parameters, and all parameters' gradients: their stored type
+  kExact,      // labels, indices, flags, masks, statistics, operands of losses: their stored type
 };
 
 // An op struct T has `static constexpr std::string_view kName` and may have
@@ -49,11 +49,11 @@ enum class Role : uint8_t {
 //   static constexpr NumericRule kNumericRule      default kStorage
 //   static constexpr OperandSet kExactInputs       hold labels, indices or flags, which are never
 //                                                  stored in 16 bits (default none)
-//   static constexpr bool kMakesFloat              output 0 may be float beside 16-bit data
-//   static constexpr OperandSet kUpdates           outputs that are updated in place, on which no
-//                                                  other output depends; a node without them makes
-//                                                  the others (default none)
-//   ops::Epilogue epilogue                         what it applies to output 0 (ops/epilogue.hpp)
+//   static constexpr bool kMakesFloat              output 0 may be float although data is 16-bit
+//   static constexpr OperandSet kUpdates           outputs that are updated in place and that no
+//                                                  other output depends on; a node without them
+//                                                  computes the others (default none)
+//   ops::Epilogue epilogue                         applied to output 0 (ops/epilogue.hpp)
 //   LayoutRule layout_rule() const                 default: all operands plain
 //   std::string Attributes() const                 "kernel 3x3, stride 1x1", for the printer
 //   double Flops(inputs, outputs) const            default: one per element of output 0
@@ -72,16 +72,16 @@ class Op {
   bool makes_float() const { return impl_->makes_float(); }
   OperandSet updates() const { return impl_->updates(); }
   LayoutRule layout_rule() const { return impl_->layout_rule(); }
-  // Null where the op has none, not even an empty one.
+  // Null if the op type has no epilogue; an empty epilogue is not null.
   const ops::Epilogue* epilogue() const { return impl_->epilogue(); }
-  // The same op with another epilogue. It has to have one.
+  // The same op with another epilogue. The op type must have one.
   Op WithEpilogue(ops::Epilogue epilogue) const { return impl_->WithEpilogue(std::move(epilogue)); }
   std::string Attributes() const { return impl_->Attributes(); }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
     return impl_->Flops(inputs, outputs);
   }
 
-  // The struct itself, or nullptr when the op is another.
+  // The struct itself, or nullptr if the op has another type.
   template <typename T>
   const T* As() const {
     return type() == typeid(T) ? &static_cast<const Model<T>&>(*impl_).op : nullptr;
@@ -161,7 +161,7 @@ class Op {
   std::shared_ptr<const Concept> impl_;
 };
 
-// Layout rules most ops need.
+// Layout rules that most ops need.
 inline constexpr LayoutRule kFollowFirstInput{.inputs = {0}, .outputs = {0}};
 inline constexpr LayoutRule kFollowBothInputs{.inputs = {0, 1}, .outputs = {0}};
 

@@ -1,4 +1,4 @@
-// Op forms: how ops are written to files, and read again from files that nobody vouches for.
+// Op forms: serialize ops to files, and read them again from untrusted files.
 #pragma once
 
 #include <memory>
@@ -14,18 +14,18 @@ namespace caffe {
 
 struct OpForm {
   void (*write)(const Op&, ByteWriter&);
-  // Throws InvalidArgument for bytes that are no such op.
+  // Throws InvalidArgument if the bytes are not a valid op.
   Op (*read)(ByteReader&);
   // Throws InvalidArgument unless kernels of the op stay inside operands of these shapes and types.
   void (*check)(const Op&, const OperandCheck&);
 };
 
-// Ops that may stand in a file: forward passes of inference nets.
+// Ops that files may contain: the forward ops of inference nets.
 class OpForms {
  public:
   static OpForms& Get();
   void Register(std::string_view op, OpForm form);
-  // Null where no file can hold the op.
+  // Null if no file can contain the op.
   const OpForm* Find(std::string_view op) const;
 
  private:
@@ -87,7 +87,7 @@ struct FieldReader {
   }
 };
 
-// An op whose fields are about to be read.
+// Makes an op for FieldReader, which sets all fields.
 template <typename T>
 T BlankOp() {
   if constexpr (std::is_default_constructible_v<T>) {
@@ -120,8 +120,8 @@ struct OpFormRegistrar {
 
 }  // namespace internal
 
-// In namespace caffe::ops: all fields of a struct in the order of their declaration; it does not
-// compile where one is missing.
+// To be used in namespace caffe::ops: lists all fields of a struct in the order of their
+// declaration. It does not compile if one is missing.
 #define CAFFE_FIELDS(type, ...)                            \
   template <typename Self, typename Visit>                 \
   requires std::is_same_v<std::remove_const_t<Self>, type> \
@@ -136,8 +136,8 @@ struct OpFormRegistrar {
     static_assert(std::is_empty_v<type>);                  \
   }
 
-// Behind CAFFE_FIELDS and a function CheckOperands(const op&, const OperandCheck&), which says
-// which operands kernels of the op can be given.
+// To be placed after CAFFE_FIELDS and a function CheckOperands(const op&, const OperandCheck&),
+// which throws for operands that the op's kernels must not be given.
 #define CAFFE_REGISTER_OP_FORM(op) const ::caffe::internal::OpFormRegistrar<op> op##_form_registrar
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// OperandSet: some of an op's operands.
+// OperandSet: a set of an op's operands.
 #pragma once
 
 #include <cstddef>
@@ -7,20 +7,20 @@
 
 namespace caffe {
 
-// A set of an op's operands, by number.
+// A set of operands, by index.
 class OperandSet {
  public:
   constexpr OperandSet() = default;
   constexpr OperandSet(std::initializer_list<int> operands) {
     for (const int operand : operands) bits_ |= uint64_t{1} << operand;
   }
-  // However many there are.
+  // All operands, however many there are.
   static constexpr OperandSet All() {
     OperandSet all;
     all.bits_ = ~uint64_t{0};
     return all;
   }
-  // Operands beyond the last of 64 are in a set of all.
+  // All() also contains operands beyond the 64th.
   constexpr bool contains(size_t operand) const {
     return (bits_ >> (operand < 63 ? operand : 63)) & 1u;
   }

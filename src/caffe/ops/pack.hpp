@@ -1,4 +1,4 @@
-// Packing: weights and their gradients in the order in which one kernel reads or writes them.
+// Packing: stores weights and their gradients in the element order that a kernel reads or writes.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace caffe::ops {
 
-// (w) -> (bytes):  w as the kernel of the node behind it reads it (Kernel::packed_weights), which
-// brings the kernel for this op, too.
+// (w) -> (bytes):  w in the order of Kernel::packed_weights of the node that follows. That node's
+// kernel also provides the kernel for this op.
 struct PackWeights {
   static constexpr std::string_view kName = "PackWeights";
   std::string for_kernel;
   std::string Attributes() const { return "for " + for_kernel; }
 };
 
-// (bytes) -> (dw):  the opposite, of a gradient that the kernel of the node before it writes
-// (Kernel::packed_gradient).
+// (bytes) -> (dw):  the inverse, for a gradient in the order of Kernel::packed_gradient of the
+// preceding node.
 struct UnpackGradient {
   static constexpr std::string_view kName = "UnpackGradient";
   std::string of_kernel;

@@ -20,13 +20,13 @@ struct L1LossGrad {
   int sign = 1;
 };
 
-// (a, b[, w[, v]]) -> (loss):  d = w (a - b); loss = sum of v times sigma^2 d^2 / 2 where |d| <
-// 1 / sigma^2, |d| - 1 / (2 sigma^2) elsewhere, / divisor (Girshick 2015, "Fast R-CNN").
+// (a, b[, w[, v]]) -> (loss):  d = w (a - b); loss = sum of v times sigma^2 d^2 / 2 if |d| < 1 /
+// sigma^2, else |d| - 1 / (2 sigma^2), divided by divisor (Girshick 2015, "Fast R-CNN").
 struct SmoothL1Loss {
   static constexpr std::string_view kName = "SmoothL1Loss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   float sigma = 1;
-  std::optional<double> divisor = {};  // N, the number of items, where there is none
+  std::optional<double> divisor = {};  // the number of items if absent
 
   CAFFE_HOST_DEVICE inline double Of(double d) const {
     const double square = static_cast<double>(sigma) * sigma, size = d < 0 ? -d : d;
@@ -36,8 +36,8 @@ struct SmoothL1Loss {
 
 // (a, b, dloss[, w[, v]]) -> (dx):  dx = sign * dloss * v * w * (sigma^2 d limited to [-1, 1]) /
 // divisor.
-// Without `applies_weight` w is left out here, as in NVCaffe; that is the derivative for weights of
-// 0 and 1.
+// Without `applies_weight` the factor w is omitted, as in NVCaffe; that is still the derivative for
+// weights of 0 and 1.
 struct SmoothL1LossGrad {
   static constexpr std::string_view kName = "SmoothL1LossGrad";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
@@ -53,8 +53,8 @@ struct SmoothL1LossGrad {
   }
 };
 
-// (x, t) -> (loss):  the cross-entropy of sigmoid(x) with targets t, in the form that does not
-// overflow, / divisor. Targets whose whole part is the ignored label count nowhere.
+// (x, t) -> (loss):  the cross-entropy of sigmoid(x) with targets t, in a form that does not
+// overflow, / divisor. Targets whose integer part is the ignored label are not counted.
 struct SigmoidCrossEntropyLoss {
   static constexpr std::string_view kName = "SigmoidCrossEntropyLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;

@@ -1,5 +1,5 @@
-// Kernels that take long to make, because a vendor's library compiles code, are first asked for
-// ahead: by several threads, so that the answer that counts comes quickly.
+// Kernels that take long to make, because a vendor's library compiles code, are made ahead in
+// parallel threads, so that the planner's own request is answered quickly.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace caffe {
 
-// Factories that may be called by several threads at the same time. What they compile is there as
+// Factories that several threads may call at the same time. Their compiled code stays cached as
 // long as somebody keeps their answers.
 class AheadFactories {
  public:
   static AheadFactories& Get();
-  // `kernel`: the candidate's name in KernelRegistry. Null: it is not asked ahead any more.
+  // `kernel`: the candidate's name in KernelRegistry. A null factory unregisters it.
   void Register(DeviceKind device, std::type_index op, std::string kernel, KernelFactory factory) {
     auto& of_op = factories_[{device, op}];
     if (factory == nullptr) {
@@ -25,7 +25,7 @@ class AheadFactories {
       of_op[std::move(kernel)] = std::move(factory);
     }
   }
-  // Null where the candidate is not asked ahead.
+  // Null if the candidate is not made ahead.
   const KernelFactory* Find(DeviceKind device, std::type_index op,
                             const KernelCandidate& candidate) const {
     const auto of_op = factories_.find({device, op});

@@ -21,7 +21,7 @@ struct BinaryPointwise {
   LayoutRule layout_rule() const { return kFollowBothInputs; }
 };
 
-// (x) -> (y):  y = x for x > 0, negative_slope * x otherwise; never -0, which max(x, 0) is not.
+// (x) -> (y):  y = x for x > 0, negative_slope * x otherwise. Never -0, unlike max(x, 0).
 struct Relu : UnaryPointwise {
   static constexpr std::string_view kName = "Relu";
   float negative_slope = 0;
@@ -36,7 +36,7 @@ struct Relu : UnaryPointwise {
   }
 };
 
-// (sign_source, dy) -> (dx).  sign_source is any tensor whose sign is the input's.
+// (sign_source, dy) -> (dx).  sign_source is any tensor with the same signs as the input.
 struct ReluGrad : BinaryPointwise {
   static constexpr std::string_view kName = "ReluGrad";
   float negative_slope = 0;
@@ -48,7 +48,7 @@ struct ReluGrad : BinaryPointwise {
   }
 };
 
-// (x) -> (y):  y = 1 / (1 + exp(-x)), as tanh, which does not overflow.
+// (x) -> (y):  y = 1 / (1 + exp(-x)), computed with tanh, which does not overflow.
 struct Sigmoid : UnaryPointwise {
   static constexpr std::string_view kName = "Sigmoid";
   template <typename A>

@@ -17,12 +17,12 @@ struct CAFFE_EXPORT PoolGeometry {
   std::array<int64_t, 2> kernel{}, stride{1, 1}, pad{0, 0};
   bool rounds_down = false;
 
-  // Throws InvalidArgument for options out of their range.
+  // Throws InvalidArgument for options that are out of range.
   void Check() const;
-  // Caffe rounds up and then drops a last window that would start in the padding. Throws
-  // InvalidArgument where no window is left.
+  // Caffe rounds up, then drops a last window that would start in the padding. Throws
+  // InvalidArgument if no window is left.
   int64_t OutputSize(int axis, int64_t input) const;
-  // Whether a mask of bytes can name all places of a window.
+  // True if a byte can represent every position of a window.
   bool fits_byte_mask() const { return kernel[0] * kernel[1] <= 255; }
   std::string ToString() const;
 
@@ -33,9 +33,9 @@ struct CAFFE_EXPORT PoolGeometry {
 inline constexpr LayoutRule kPoolLayout{
     .inputs = {0}, .outputs = {0, 1}, .prefers_channels_last = true};
 
-// How a mask names the winner of a window of MaxPool. As a number: h * W + w in the image, -1 for
-// none. As a byte, where the geometry fits_byte_mask(): row * kernel width + column in the window
-// before it is clipped, 255 for none.
+// Encoding of the winner of a MaxPool window. As a number: h * W + w in the image, -1 for none. As
+// a byte, if the geometry fits_byte_mask(): row * kernel width + column in the window before it is
+// clipped, 255 for none.
 struct MaskCode {
   PoolGeometry geometry;
   int64_t width;
@@ -44,12 +44,12 @@ struct MaskCode {
   MaskCode(const PoolGeometry& geometry, int64_t width, DType mask)
       : geometry(geometry), width(width), is_byte(mask == DType::kUInt8) {}
   CAFFE_HOST_DEVICE int none() const { return is_byte ? 255 : -1; }
-  // Position (h, w) of the image as the window of output position (oh, ow) names it.
+  // Encodes position (h, w) of the image for the window of output position (oh, ow).
   CAFFE_HOST_DEVICE int At(int64_t oh, int64_t ow, int64_t h, int64_t w) const {
     if (!is_byte) return static_cast<int>(h * width + w);
     return static_cast<int>((h - Start(0, oh)) * geometry.kernel[1] + w - Start(1, ow));
   }
-  // h * W + w of what a window names; it names some place.
+  // Decodes to h * W + w. `code` must not be none().
   CAFFE_HOST_DEVICE int64_t Index(int64_t oh, int64_t ow, int64_t code) const {
     if (!is_byte) return code;
     return (Start(0, oh) + code / geometry.kernel[1]) * width + Start(1, ow) +
@@ -62,9 +62,8 @@ struct MaskCode {
   }
 };
 
-// (x) -> (y[, mask]):  maximum of each window clipped to the image; of equal values the first in
-// row-major order wins. mask is of numbers or bytes (MaskCode) and has none where a window is
-// empty.
+// (x) -> (y[, mask]):  maximum of each window, clipped to the image; of equal values the first in
+// row-major order wins. mask has numbers or bytes (MaskCode), none() for an empty window.
 struct CAFFE_EXPORT MaxPool {
   static constexpr std::string_view kName = "MaxPool";
   PoolGeometry geometry;
@@ -73,7 +72,7 @@ struct CAFFE_EXPORT MaxPool {
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const;
 };
 
-// (mask, dy) -> (dx):  dy is added to the winner's place.
+// (mask, dy) -> (dx):  adds dy at the winner's position.
 struct MaxPoolGrad {
   static constexpr std::string_view kName = "MaxPoolGrad";
   PoolGeometry geometry;
@@ -83,8 +82,8 @@ struct MaxPoolGrad {
   }
 };
 
-// (x) -> (y):  sum of each window over its size, which counts padding up to pad beyond the
-// image's far edge (Caffe's rule), not the part of the window beyond that.
+// (x) -> (y):  sum of each window divided by its size. As in Caffe, the size counts padding up to
+// `pad` beyond the image's far edge, but not the part of the window beyond that.
 struct CAFFE_EXPORT AvePool {
   static constexpr std::string_view kName = "AvePool";
   PoolGeometry geometry;
@@ -101,9 +100,9 @@ struct AvePoolGrad {
   LayoutRule layout_rule() const { return kPoolLayout; }
 };
 
-// (x) -> (y, mask):  one element of each window (of numbers >= 0), drawn with a probability in
-// proportion to its value (Zeiler and Fergus 2013); mask as in MaxPool, of numbers, so that its
-// gradient op serves here, too. Output i in row-major order draws number i of `stream`.
+// (x) -> (y, mask):  one element of each window (all must be >= 0), drawn with probability
+// proportional to its value (Zeiler and Fergus 2013). mask as in MaxPool, with numbers, so that
+// MaxPoolGrad serves here, too. Output i in row-major order draws number i of `stream`.
 struct StochasticPool {
   static constexpr std::string_view kName = "StochasticPool";
   PoolGeometry geometry;
@@ -111,15 +110,14 @@ struct StochasticPool {
   std::string Attributes() const { return geometry.ToString(); }
 };
 
-// (x) -> (y):  what StochasticPool gives on average: sum of x^2 / sum of x; 0 for a window of
-// zeros.
+// (x) -> (y):  the expectation of StochasticPool: sum of x^2 / sum of x; 0 for a window of zeros.
 struct StochasticPoolMean {
   static constexpr std::string_view kName = "StochasticPoolMean";
   PoolGeometry geometry;
   std::string Attributes() const { return geometry.ToString(); }
 };
 
-// (x, y, dy) -> (dx):  dx = dy * (2 x - y) / sum of x, added up over windows.
+// (x, y, dy) -> (dx):  dx = dy * (2 x - y) / sum of x, summed over windows.
 struct StochasticPoolMeanGrad {
   static constexpr std::string_view kName = "StochasticPoolMeanGrad";
   PoolGeometry geometry;
@@ -129,7 +127,7 @@ struct StochasticPoolMeanGrad {
 // The part of one axis that an output position's window covers.
 struct PoolWindow {
   int64_t begin = 0, end = 0;  // clipped to the image
-  int64_t size = 1;            // clipped to image plus padding, >= 1: AVE's divisor along this axis
+  int64_t size = 1;            // clipped to image plus padding, >= 1; the divisor of AVE
 };
 
 CAFFE_HOST_DEVICE inline PoolWindow WindowAt(const PoolGeometry& geometry, int axis, int64_t input,

@@ -15,7 +15,7 @@ struct Dropout {
   static constexpr bool kInPlace = true;
   double ratio = 0.5;
   uint64_t stream = 0;
-  bool scales = true;  // what is kept, so that the expectation stays
+  bool scales = true;  // scales the kept elements so that the expectation stays
   double factor() const { return scales ? 1 / (1 - ratio) : 1; }
   std::string Attributes() const { return StrCat("ratio ", ratio, scales ? "" : ", unscaled"); }
   LayoutRule layout_rule() const { return kFollowFirstInput; }

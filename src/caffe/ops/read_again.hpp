@@ -1,5 +1,5 @@
-// What kernels read more than once: ops that go over memory twice, because the second pass needs
-// what the first has summed. Between the passes lies more than a cache holds.
+// Counts memory traffic of ops that read operands twice, because their second pass needs the sums
+// of the first. The operands are too large to stay in a cache between the passes.
 //
 //   const ReadAgain<BatchNorm> registrar([](const BatchNorm&, inputs, outputs) { return ...; });
 #pragma once
@@ -16,7 +16,7 @@ namespace caffe::ops {
 // Null: the operand is absent.
 using OperandDescs = std::span<const TensorDesc* const>;
 
-// Bytes that the op's kernels read beside each input once; 0 for ops that register nothing.
+// Bytes that the op's kernels read in addition to reading each input once; 0 if not registered.
 CAFFE_EXPORT double BytesReadAgain(const Op& op, OperandDescs inputs, OperandDescs outputs);
 
 using CountBytes = std::function<double(const Op&, OperandDescs, OperandDescs)>;
@@ -31,7 +31,7 @@ struct ReadAgain {
   }
 };
 
-// Of an operand that may be absent.
+// Bytes of an operand; 0 if it is absent.
 inline double BytesOf(OperandDescs operands, int i) {
   const auto at = static_cast<size_t>(i);
   if (at >= operands.size() || operands[at] == nullptr) return 0;

@@ -1,4 +1,4 @@
-// Ops that reduce the innermost axes to one number, or to the places of the largest ones.
+// Ops that reduce the innermost axes to one number, or find the largest elements of an axis.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace caffe::ops {
 
 enum class Reduction { kSum, kAbsSum, kSumOfSquares, kMean };
 
-// (x) -> (y):  y[i] = coefficient * reduction of row i, rows being count(x) / count(y) elements.
+// (x) -> (y):  y[i] = coefficient * reduction of row i; rows have count(x) / count(y) elements.
 struct Reduce {
   static constexpr std::string_view kName = "Reduce";
   Reduction reduction = Reduction::kSum;
@@ -27,9 +27,9 @@ struct ReduceGrad {
   double coefficient = 1;
 };
 
-// (x) -> (indices[, values]):  along `axis`, the top_k largest and where they are, largest first;
-// of equal values the one with the higher index first, and NaN after all numbers. Both outputs have
-// top_k in place of the axis.
+// (x) -> (indices[, values]):  the top_k largest elements along `axis` and their indices, largest
+// first. Of equal values the higher index comes first; NaN comes after all numbers. In both outputs
+// the axis has extent top_k.
 struct ArgMax {
   static constexpr std::string_view kName = "ArgMax";
   int axis = 1;

@@ -1,10 +1,10 @@
-// Regions of interest: boxes of a feature map, each divided into as many cells (Girshick 2015,
-// "Fast R-CNN"; He et al. 2017, "Mask R-CNN"; Dai et al. 2016, "R-FCN").
+// Regions of interest: boxes of a feature map, each divided into a fixed number of cells (Girshick
+// 2015, "Fast R-CNN"; He et al. 2017, "Mask R-CNN"; Dai et al. 2016, "R-FCN").
 //
-// `rois` are rows of (item, x1, y1, x2, y2) in pixels of the input image. Where a region begins and
-// ends is computed in float whatever the types are, as in the forks, so that no cell moves with the
-// net's precision. A kernel cannot throw: a region of an item that is not in the batch is NaN, one
-// whose box is not finite is empty, and neither has a gradient.
+// `rois` are rows of (item, x1, y1, x2, y2) in pixels of the input image. Edges of regions are
+// computed in float whatever the types are, as in the forks, so that cells do not depend on the
+// net's precision. Kernels cannot throw: a region of an item that is not in the batch is NaN, a
+// region with a non-finite box is empty, and neither has a gradient.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct RegionSizes {
   std::string Attributes() const { return StrCat(rows, "x", columns, " cells, scale ", scale); }
 };
 
-// Element i of a map or of the cells.
+// Position of element i in a map or in the cells.
 struct RegionPlace {
   int outer, channel, row, column;
 
@@ -38,7 +38,7 @@ struct RegionPlace {
   }
 };
 
-// What the ops below share: operand 1 is `rois`.
+// Base of the ops below. Operand 1 is `rois`.
 struct RegionOp : RegionSizes {
   static constexpr OperandSet kExactInputs = {1, 2};
 
@@ -57,15 +57,15 @@ struct RegionOp : RegionSizes {
     return ((static_cast<int64_t>(region) * cell_channels + channel) * rows + row) * columns +
            column;
   }
-  // A map without pixels has nothing that could be read, whatever regions and winners say.
+  // A map without pixels must not be read, whatever the regions and winners are.
   CAFFE_HOST_DEVICE inline bool has_pixels() const { return height > 0 && width > 0; }
-  // -1 for one that is not in the batch.
+  // Item of a region; -1 if it is not in the batch.
   template <typename Rois>
   CAFFE_HOST_DEVICE inline int ItemOf(const Rois& rois, int region) const {
     const float item = static_cast<float>(rois[region * 5]);
     return item >= 0 && item < static_cast<float>(items) ? static_cast<int>(item) : -1;
   }
-  // x1, y1, x2, y2 are numbers 0 to 3.
+  // Coordinates x1, y1, x2, y2 are edges 0 to 3.
   template <typename Rois>
   CAFFE_HOST_DEVICE inline float Edge(const Rois& rois, int region, int edge) const {
     return static_cast<float>(rois[region * 5 + 1 + edge]);
@@ -79,31 +79,31 @@ struct PixelRange {
   CAFFE_HOST_DEVICE inline int size() const { return end > begin ? end - begin : 0; }
 };
 
-// The position within [0, end] that is next to `at`; 0 for NaN.
+// `at` rounded down and clipped to [0, end]; 0 for NaN.
 CAFFE_HOST_DEVICE inline int NearestPlace(float at, int end) {
   return !(at > 0) ? 0 : at < static_cast<float>(end) ? static_cast<int>(at) : end;
 }
 
-// Whether an axis of a region ends on both sides, so that its length is a number, too.
+// True if both ends of a region's axis, and so its length, are finite.
 CAFFE_HOST_DEVICE inline bool IsBounded(float first, float last) {
   const float length = last - first;
   return length - length == 0;  // neither infinite nor NaN
 }
 
-// One axis of a region whose cells are whole pixels: from cell * size + part to the next cell's,
-// rounded outwards, after `whole` pixels.
+// One axis of a region whose cells are whole pixels. Cell c extends from c * size + part to (c + 1)
+// * size + part, rounded outwards, then shifted by `whole` pixels.
 struct PixelCells {
   float whole, part, size;
   int extent;
 
-  // Fast R-CNN: edges are rounded to pixels, and the last one is included.
+  // Fast R-CNN: edges are rounded to pixels, and the last pixel is included.
   CAFFE_HOST_DEVICE static inline PixelCells Rounded(float low, float high, float scale, int cells,
                                                      int extent) {
     const float first = std::round(low * scale), last = std::round(high * scale);
     if (!IsBounded(first, last)) return Empty();
     return {first, 0, std::max(last - first + 1, 1.0f) / static_cast<float>(cells), extent};
   }
-  // R-FCN: pixels of the image are rounded, those of the map are not.
+  // R-FCN: edges are rounded in pixels of the image, not of the map.
   CAFFE_HOST_DEVICE static inline PixelCells Scaled(float low, float high, float scale, int cells,
                                                     int extent) {
     const float first = std::round(low) * scale, last = (std::round(high) + 1) * scale;
@@ -111,7 +111,7 @@ struct PixelCells {
     return {0, first, std::max(last - first, 0.1f) / static_cast<float>(cells), extent};
   }
 
-  // As on a map without pixels.
+  // The cells of a map without pixels.
   CAFFE_HOST_DEVICE static inline PixelCells Empty() { return {0, 0, 1, 0}; }
 
   CAFFE_HOST_DEVICE inline PixelRange Cell(int cell) const {
@@ -119,7 +119,7 @@ struct PixelCells {
     return {NearestPlace(std::floor(at * size + part) + whole, extent),
             NearestPlace(std::ceil((at + 1) * size + part) + whole, extent)};
   }
-  // Cells that may hold a pixel: a few too many, as rounding may be.
+  // Cells that may hold a pixel; may include a few too many to allow for rounding.
   CAFFE_HOST_DEVICE inline PixelRange CellsAround(int pixel, int cells) const {
     const float at = (static_cast<float>(pixel) - whole - part) / size, reach = 1 / size;
     return {NearestPlace(std::floor(at) - 1, cells),
@@ -127,7 +127,7 @@ struct PixelCells {
   }
 };
 
-// What ROI pooling has on both axes.
+// Rows and columns of a region in ROI pooling.
 struct RoundedRegion : RegionOp {
   using RegionOp::RegionOp;
 
@@ -141,7 +141,7 @@ struct RoundedRegion : RegionOp {
   }
 };
 
-// (x, rois) -> (winner):  place h * width + w of each cell's largest element, the first one of
+// (x, rois) -> (winner):  position h * width + w of each cell's largest element, the first one of
 // equal ones; -1 for an empty cell.
 struct RegionWinner : RoundedRegion {
   static constexpr std::string_view kName = "RegionWinner";
@@ -211,8 +211,8 @@ struct RegionMaxGrad : RoundedRegion {
   }
 };
 
-// What position-sensitive pooling has on both axes. Cell (channel, row, column) averages channel
-// (channel * rows + row) * columns + column of the map.
+// Rows and columns of a region in position-sensitive pooling. Cell (channel, row, column) averages
+// channel (channel * rows + row) * columns + column of the map.
 struct SensitiveRegion : RegionOp {
   using RegionOp::RegionOp;
 
@@ -274,13 +274,13 @@ struct SensitiveRegionMeanGrad : SensitiveRegion {
   }
 };
 
-// One axis of a region whose cells are sampled between pixels, each at `samples` places.
+// One axis of a region whose cells are sampled between pixels, at `samples` positions per cell.
 struct SampledCells {
   float start, size;
   int cells, samples, extent;
 
-  // The two pixels around a sample. Within a pixel's width outside the map the pixel at the edge
-  // counts alone, further outside none.
+  // The two pixels around a sample. Up to one pixel outside the map only the edge pixel counts;
+  // samples further outside count nothing.
   struct Tap {
     int low, high;
     float fraction;  // weight of `high`
@@ -300,21 +300,21 @@ struct SampledCells {
     if (low >= extent - 1) return {extent - 1, extent - 1, 0, true};
     return {low, low + 1, inside - static_cast<float>(low), true};
   }
-  // Samples of a cell that may be inside: a few too many, as rounding may be.
+  // Samples of a cell that may be inside; may include a few too many to allow for rounding.
   CAFFE_HOST_DEVICE inline PixelRange SamplesInside(int cell) const {
     const float step = size / static_cast<float>(samples);
     const float first = start + static_cast<float>(cell) * size;
     return {NearestPlace(std::floor((-2 - first) / step) - 1, samples),
             NearestPlace(std::ceil((static_cast<float>(extent) + 1 - first) / step) + 1, samples)};
   }
-  // What a pixel weighs in a cell, times `samples`.
+  // Weight of a pixel in a cell, times `samples`.
   CAFFE_HOST_DEVICE inline float WeightIn(int cell, int pixel) const {
     const PixelRange inside = SamplesInside(cell);
     float weight = 0;
     for (int k = inside.begin; k < inside.end; ++k) weight += At(cell, k).WeightOf(pixel);
     return weight;
   }
-  // Cells in which a pixel may weigh something: a few too many, as rounding may be.
+  // Cells in which a pixel may have weight; may include a few too many to allow for rounding.
   CAFFE_HOST_DEVICE inline PixelRange CellsAround(int pixel) const {
     const float at = static_cast<float>(pixel);
     return {NearestPlace(std::floor((at - 1 - start) / size) - 1, cells),
@@ -323,15 +323,15 @@ struct SampledCells {
 };
 
 struct SampledRegion : RegionOp {
-  // Further ones could not be told apart in float.
+  // Float cannot distinguish more samples.
   static constexpr int kMostSamples = 1 << 24;
-  int samples = 2;  // of a cell on each axis; 0: as many as it has pixels
+  int samples = 2;  // per cell and axis; 0: as many as the cell has pixels
 
   SampledRegion(const RegionSizes& sizes, int samples) : RegionOp(sizes), samples(samples) {}
 
   CAFFE_HOST_DEVICE inline SampledCells Axis(float low, float high, int cells, int extent) const {
     const float start = low * scale, end = high * scale;
-    if (!IsBounded(start, end)) return {0, 1, cells, 1, 0};  // no sample is on a map without pixels
+    if (!IsBounded(start, end)) return {0, 1, cells, 1, 0};  // extent 0: no sample is inside
     const float size = std::max(end - start, 1.0f) / static_cast<float>(cells);
     return {start, size, cells, samples > 0 ? samples : NearestPlace(std::ceil(size), kMostSamples),
             extent};
@@ -381,7 +381,7 @@ struct RegionAlign : SampledRegion {
   }
 };
 
-// (dy, rois) -> (dx):  bilinear weights are products of the two axes'.
+// (dy, rois) -> (dx):  bilinear weights are products of the weights of both axes.
 struct RegionAlignGrad : SampledRegion {
   static constexpr std::string_view kName = "RegionAlignGrad";
   static constexpr int kInputs = 2;

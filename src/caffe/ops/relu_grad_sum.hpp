@@ -1,4 +1,4 @@
-// The gradient of a ReLU behind a layer with a bias, and that bias's gradient beside it.
+// Gradient of a ReLU that follows a layer with a bias, together with the bias gradient.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace caffe::ops {
 
-// (s, dy) -> (dx, sum):  dx as ReluGrad makes it; sum is that of dx over every axis but axis 1.
+// (s, dy) -> (dx, sum):  dx as in ReluGrad; sum is dx summed over every axis but axis 1.
 struct ReluGradSum {
   static constexpr std::string_view kName = "ReluGradSum";
   static constexpr bool kInPlace = true;

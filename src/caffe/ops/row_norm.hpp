@@ -1,4 +1,4 @@
-// Normalisation of rows: MVN and Normalize.
+// Normalization of rows: MVN and Normalize.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace caffe::ops {
 
-// A row is what remains from `axis` on: axis 1 for items, 2 for planes.
+// A row is everything from `axis` on: axis 1 for items, 2 for planes.
 //
-// (x) -> (y[, deviation]):  y = x - mean of the row, and with `divides` over deviation =
+// (x) -> (y[, deviation]):  y = x - mean of the row, divided with `divides` by deviation =
 // sqrt(variance) + eps, or with `eps_in_root` sqrt(variance + eps) (one per row).
 struct Mvn {
   static constexpr std::string_view kName = "Mvn";
@@ -21,7 +21,7 @@ struct Mvn {
 };
 
 // (y, deviation, dy) -> (dx):  dx = (dy - mean(dy) - y * mean(dy * y)) / deviation; without
-// `divides` dy - mean(dy).
+// `divides` dx = dy - mean(dy).
 struct MvnGrad {
   static constexpr std::string_view kName = "MvnGrad";
   int axis = 2;

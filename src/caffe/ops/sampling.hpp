@@ -1,8 +1,8 @@
-// Images read at places between their pixels (Jaderberg et al. 2015, "Spatial transformer
+// Samples images at positions between their pixels (Jaderberg et al. 2015, "Spatial transformer
 // networks").
 //
-// `at` is N x 2 x H x W, in pixels of the image: x, then y, of each pixel of the result. It is read
-// as it is stored: 16 bits do not name a pixel.
+// `at` is N x 2 x H x W: x, then y, of each pixel of the result, in pixels of the image. It is read
+// in its stored type, because 16 bits are too few to address a pixel.
 #pragma once
 
 #include <cmath>
@@ -12,12 +12,12 @@
 
 namespace caffe::ops {
 
-// One axis of a place: the pixels around it and what they weigh.
+// The two pixels around a position along one axis, and their weights.
 template <typename A>
 struct SamplingTaps {
   int low = 0, high = 0;
   A weights[2] = {0, 0};  // of `low` and `high`
-  A slopes[2] = {0, 0};   // of the weights along the axis
+  A slopes[2] = {0, 0};   // derivatives of the weights along the axis
 
   CAFFE_HOST_DEVICE inline int pixel(int k) const { return k == 0 ? low : high; }
 };
@@ -27,16 +27,16 @@ struct SamplingOp {
 
   int channels = 0, height = 0, width = 0;  // of the image
   int rows = 0, columns = 0;                // of the result
-  bool is_relative = false;                 // places are offsets from the result's own pixel
-  bool repeats_edge = false;  // places between the last pixel and the edge have the last one's
-                              // value, others outside are `fill`; else outside is black
+  bool is_relative = false;                 // positions are relative to the result's own pixel
+  bool repeats_edge = false;  // positions between the last pixel and the edge have the last pixel's
+                              // value, others outside are `fill`; if false, outside is black
   float fill = 0;
 
   std::string Attributes() const {
     return StrCat(height, "x", width, " to ", rows, "x", columns, is_relative ? ", relative" : "");
   }
 
-  // The image's place that a pixel of the result shows.
+  // Position in the image that a pixel of the result shows.
   template <typename A, typename At>
   CAFFE_HOST_DEVICE inline A X(const At& at, int item, int pixel) const {
     return at[(2 * item) * rows * columns + pixel] + (is_relative ? A(pixel % columns) : A(0));
@@ -45,7 +45,7 @@ struct SamplingOp {
   CAFFE_HOST_DEVICE inline A Y(const At& at, int item, int pixel) const {
     return at[(2 * item + 1) * rows * columns + pixel] + (is_relative ? A(pixel / columns) : A(0));
   }
-  // Whether a place is filled instead of read.
+  // True if a position is filled instead of read.
   template <typename A>
   CAFFE_HOST_DEVICE inline bool IsFilled(A x, A y) const {
     return repeats_edge && !(x >= 0 && y >= 0 && x < A(width) && y < A(height));
@@ -64,7 +64,7 @@ struct SamplingOp {
     if (taps.high >= extent) taps.high = extent - 1;
     return taps;
   }
-  // The image read with those weights of both axes.
+  // Interpolates the image with the given weights of both axes.
   template <typename A, typename Image>
   CAFFE_HOST_DEVICE inline A Read(const Image& image, int plane, const SamplingTaps<A>& down,
                                   const A (&down_weights)[2], const SamplingTaps<A>& across,
@@ -81,7 +81,7 @@ struct SamplingOp {
   }
 };
 
-// (image, at) -> (y):  bilinear.
+// (image, at) -> (y):  bilinear interpolation.
 struct Sample : SamplingOp {
   static constexpr std::string_view kName = "Sample";
   static constexpr int kInputs = 2;
@@ -126,24 +126,24 @@ struct SampleGradAt : SamplingOp {
   }
 };
 
-// Places of an affine transformation theta, 2 x 3: of a pixel at row r and column c, which are -1
-// at the first and 1 beyond the last, y = theta_11 r + theta_12 c + theta_13 and x = theta_21 r +
-// theta_22 c + theta_23, -1 to 1 in the image.
+// Positions of an affine transformation theta, 2 x 3. For a pixel at row r and column c, both -1 at
+// the first and 1 beyond the last, y = theta_11 r + theta_12 c + theta_13 and x = theta_21 r +
+// theta_22 c + theta_23; y and x go from -1 to 1 in the image.
 struct AffineOp {
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
 
   int height = 0, width = 0;            // of the image
   int rows = 0, columns = 0;            // of the result
   int learned = 6;                      // elements of theta that are operands, per item
-  int operand[6] = {0, 1, 2, 3, 4, 5};  // which of them each element is; -1: fixed
+  int operand[6] = {0, 1, 2, 3, 4, 5};  // index among them of each element; -1: fixed
   double fixed[6] = {};
 
-  // What element k of theta is multiplied by at a pixel.
+  // Factor of element k of theta at a pixel.
   CAFFE_HOST_DEVICE inline double Base(int k, int pixel) const {
     if (k % 3 == 2) return 1;
     return k % 3 == 0 ? 2.0 * (pixel / columns) / rows - 1 : 2.0 * (pixel % columns) / columns - 1;
   }
-  // Pixels for a step of 1 along y (elements 0 to 2) or x.
+  // Pixels per unit of y (elements 0 to 2) or x.
   CAFFE_HOST_DEVICE inline double Pixels(int k) const { return (k < 3 ? height : width) / 2.0; }
 };
 

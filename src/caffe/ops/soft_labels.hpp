@@ -1,4 +1,4 @@
-// Cross-entropy of softmax probabilities with distributions in place of labels.
+// Cross-entropy of softmax probabilities with distributions instead of labels.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace caffe::ops {
 
 // (p, t[, weight]) -> (loss):  loss = -sum of weight[c] * t * log(max(p, FLT_MIN)) / divisor. t has
-// the shape of p; weight has a number for each class c, without it all are 1.
+// the shape of p; weight has an element for each class c, without it all are 1.
 struct SoftLabelLoss {
   static constexpr std::string_view kName = "SoftLabelLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
@@ -26,20 +26,20 @@ struct SoftLabelLoss {
   }
 };
 
-// (p, t, dloss[, weight]) -> (dx):  the gradient for the scores of which p is the softmax, that is
-// SoftmaxLossGrad's for each label, times the label's share:
+// (p, t, dloss[, weight]) -> (dx):  the gradient of the scores with softmax p, that is, of
+// SoftmaxLossGrad for each label times the label's share:
 //   dx[c] = dloss * (p[c] * S - (1 - e - o) * w[c] * t[c] - o * S) / divisor
-// with S = sum of w * t at the position, e the label smoothing and o what it gives to each other
+// with S = sum of w * t at the position, e the label smoothing, and o its part for each other
 // number of the item.
 struct SoftLabelLossGrad {
   static constexpr std::string_view kName = "SoftLabelLossGrad";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr bool kInPlace = true;
-  SoftmaxLossGrad hard;  // of one label
+  SoftmaxLossGrad hard;  // for a single label
 
   std::string Attributes() const { return hard.Attributes(); }
 
-  // The numbers of the formula that the shape decides.
+  // Factors of the formula that depend on the shape.
   struct Factors {
     double label, others;
     CAFFE_HOST_DEVICE inline double Of(double p, double weighted_share, double sum) const {

@@ -1,5 +1,5 @@
-// What a solver's step depends on beside its schedule, one rule each: formulas that every device
-// shares.
+// Gradient scaling and LARC: what a solver's updates depend on besides its schedule. Every device
+// shares these formulas.
 #pragma once
 
 #include <algorithm>
@@ -10,36 +10,36 @@
 
 namespace caffe::ops {
 
-// What steps remember of each other and tell the host. It lies in the device's memory, as doubles,
-// and LARC's running cosines follow it, one per parameter.
+// State that is carried from update to update and reported to the host. In device memory, as
+// doubles, followed by LARC's running cosines, one per parameter.
 struct StepState {
-  // Of gradient scaling.
-  double scale = 1;  // of the next backward pass
+  // State of gradient scaling.
+  double scale = 1;  // for the next backward pass
   double limit = std::numeric_limits<double>::max();
-  double good_steps = 0;     // since the last skipped one
-  double skipped_steps = 0;  // so far
+  double good_steps = 0;     // since the last skipped update
+  double skipped_steps = 0;  // in total
   double skipped_in_a_row = 0;
-  // Of the last step.
+  // Results of the last update.
   double is_skipped = 0;
   double used_scale = 1;
-  double gradient_norm = 0;  // L2, of all gradients together, un-scaled; 0 where nothing clips
+  double gradient_norm = 0;  // L2 norm of all gradients together, un-scaled; 0 if nothing clips
   double clip_factor = 1;
 };
 
-// The factor that keeps small 16-bit gradients from vanishing, and what happens when it was too
-// large (Micikevicius et al. 2018, arXiv 1710.03740, section 3.2).
+// The factor that keeps small 16-bit gradients from underflowing, and its reduction after an
+// overflow (Micikevicius et al. 2018, arXiv 1710.03740, section 3.2).
 struct GradientScaleRule {
   static constexpr int kStepsToRaise = 200;
   double factor = 1;
   bool adaptive = false;
-  // Rounds scales down to powers of two, so that scaling changes exponents only. NVCaffe does not.
+  // Rounds scales down to powers of two, so that scaling changes only exponents. NVCaffe does not.
   bool is_power_of_two = true;
 
   CAFFE_HOST_DEVICE inline bool is_on() const { return adaptive || factor != 1; }
 
-  // After a step: the scale of the next is factor * 4 / `largest`, the largest un-scaled 16-bit
-  // gradient (factor where that is 0), or `factor` when it does not adapt; rounded. At most the
-  // limit, which rises again after kStepsToRaise steps.
+  // After an update: the next scale is factor * 4 / `largest`, where `largest` is the largest
+  // un-scaled 16-bit gradient (factor itself if that is 0), or `factor` if not adaptive; rounded.
+  // The scale never exceeds the limit, which is doubled after kStepsToRaise updates.
   CAFFE_HOST_DEVICE inline void Advance(double largest, StepState* state) const {
     state->skipped_in_a_row = 0;
     if (state->limit < std::numeric_limits<double>::max() && ++state->good_steps == kStepsToRaise) {
@@ -50,10 +50,10 @@ struct GradientScaleRule {
     state->scale = Rounded(std::min(wanted, state->limit));
   }
 
-  // After a step whose gradients were not finite, and which was therefore skipped.
+  // After an update that was skipped because its gradients were not finite.
   CAFFE_HOST_DEVICE inline void Skip(StepState* state) const {
-    // No 16-bit gradient survives a scale above the largest half, so none is tried: with powers of
-    // two the next one is 32768.
+    // A 16-bit gradient overflows at any scale above the largest half, so such scales are not
+    // tried: with powers of two the next scale is at most 32768.
     const double above_half = is_power_of_two ? 65536 : 65504;
     ++state->skipped_steps;
     ++state->skipped_in_a_row;
@@ -61,13 +61,13 @@ struct GradientScaleRule {
     state->limit = state->scale = Rounded(std::min(state->scale, above_half) / 2);
   }
 
-  // The scales of a snapshot, which may have been written by another rule.
+  // Accepts the scales of a snapshot that may have been written with other settings.
   inline void Adopt(StepState* state) const {
     state->scale = Rounded(state->scale);
     if (state->limit < std::numeric_limits<double>::max()) state->limit = Rounded(state->limit);
   }
 
-  // The largest scale that the rule allows up to this positive one.
+  // Rounds a positive scale down to one that this rule allows.
   CAFFE_HOST_DEVICE inline double Rounded(double scale) const {
     if (!is_power_of_two || !(scale > 0) || !std::isfinite(scale)) return scale;
     int exponent = 0;
@@ -94,7 +94,7 @@ struct LarcRule {
   //   trust = (1 - momentum) * eta * |w| / |g|     (SAG: eta * |w| / |h|), 1 if a norm is 0
   //   turbo: c = 0.95 c + 0.05 cos(g, h);  trust = trust - 0.9 c     (SAG: trust * (1 - 0.9 c))
   //   scale: rate * trust;  clip: min(rate, trust)
-  // `cosine` is c of this parameter, 0 at first, kept to a float's digits as in snapshots.
+  // `cosine` is c of this parameter, initially 0, rounded to float precision as in snapshots.
   CAFFE_HOST_DEVICE inline double LocalRate(double rate, double momentum, const Norms& norms,
                                             double* cosine) const {
     const double numerator = is_sag ? norms.weights : (1 - momentum) * norms.weights;

@@ -1,4 +1,4 @@
-// Losses that are sums of terms, one for each item or position: the terms, their sum, and
+// Losses that are sums of terms, one per item or position: ops for the terms, their sum and
 // gradients.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace caffe::ops {
 
-// What the ops below share, SumOfTerms apart.
+// Base of the ops below except SumOfTerms.
 struct TermOp {
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
 };
@@ -21,7 +21,7 @@ struct SumOfTerms {
   std::string Attributes() const { return StrCat("coefficient ", coefficient); }
 };
 
-// (g, dloss) -> (dx):  dloss * g, which forward has found on its way to the loss.
+// (g, dloss) -> (dx):  dloss * g, where g was saved by forward while it computed the loss.
 struct SavedGrad : TermOp {
   static constexpr std::string_view kName = "SavedGrad";
   static constexpr bool kInPlace = true;
@@ -33,7 +33,7 @@ struct SavedGrad : TermOp {
   }
 };
 
-// Squared distance of row `row` of two tensors of rows that are `width` long.
+// Squared distance between row `row_of_x` of x and row `row_of_y` of y; rows have `width` elements.
 template <typename A, typename X, typename Y>
 CAFFE_HOST_DEVICE inline A SquaredDistance(const X& x, int64_t row_of_x, const Y& y,
                                            int64_t row_of_y, int64_t width) {
@@ -63,7 +63,7 @@ struct TripletTerms : TermOp {
   }
 };
 
-// (to, from, terms, dloss) -> (dx):  coefficient * dloss * (to - from) in rows whose term is not 0.
+// (to, from, terms, dloss) -> (dx):  coefficient * dloss * (to - from) in rows with a nonzero term.
 struct TripletGrad : TermOp {
   static constexpr std::string_view kName = "TripletGrad";
   static constexpr int kInputs = 4;
@@ -79,7 +79,7 @@ struct TripletGrad : TermOp {
   }
 };
 
-// What centre losses share: labels name rows of `centers`, which has `classes`.
+// Base of centre losses: labels are row indexes of `centers`, which has `classes` rows.
 struct CenterOp : TermOp {
   static constexpr OperandSet kExactInputs = {1};
   int64_t width = 0, classes = 0;
@@ -88,7 +88,7 @@ struct CenterOp : TermOp {
   CenterOp(int64_t width, int64_t classes, double coefficient)
       : width(width), classes(classes), coefficient(coefficient) {}
 
-  // -1 for one outside the classes.
+  // The class of a row; -1 if its label is out of range.
   template <typename Labels>
   CAFFE_HOST_DEVICE inline int64_t ClassAt(const Labels& labels, int64_t row) const {
     const double label = labels[row];
@@ -96,8 +96,8 @@ struct CenterOp : TermOp {
   }
 };
 
-// (x, labels, centers) -> (terms):  |x - center of its class|^2; NaN for a label outside the
-// classes where a kernel cannot throw (Wen et al. 2016).
+// (x, labels, centers) -> (terms):  |x - center of its class|^2; NaN for a label out of range on
+// devices whose kernels cannot throw (Wen et al. 2016).
 struct CenterTerms : CenterOp {
   static constexpr std::string_view kName = "CenterTerms";
   static constexpr int kInputs = 3;
@@ -126,8 +126,8 @@ struct CenterGrad : CenterOp {
   }
 };
 
-// (x, labels, centers, dloss) -> (dcenters):  coefficient * dloss * sum of (center - x) over a
-// class's rows / (1 + how many these are).
+// (x, labels, centers, dloss) -> (dcenters):  coefficient * dloss * sum of (center - x) over the
+// rows of a class / (1 + number of these rows).
 struct CenterStep : CenterOp {
   static constexpr std::string_view kName = "CenterStep";
   static constexpr int kInputs = 4;
@@ -149,14 +149,14 @@ struct CenterStep : CenterOp {
   }
 };
 
-// FlowNet's L1 loss. What is unknown counts nowhere: NaN in the ground truth b or, where it is
-// missing, in the difference a.
+// FlowNet's L1 loss. Unknown values are not counted: NaN in the ground truth b, or in the
+// difference a if b is missing.
 struct FlowOp : TermOp {
   int64_t channels = 1, inner = 1;
-  bool per_location = false;  // the length of each position's vector instead of each difference
-  double scale = 1;           // of the squares of a vector
+  bool per_location = false;  // uses the length of each position's vector, not each difference
+  double scale = 1;           // factor of a vector's squares
   double epsilon = 0;         // added to a vector's squares
-  double plateau = 0;         // differences below it count as 0
+  double plateau = 0;         // smaller differences count as 0
 
   template <typename A, typename X, typename Y>
   CAFFE_HOST_DEVICE inline A Difference(const X& a, const Y& b, int64_t i) const {
@@ -167,7 +167,7 @@ struct FlowOp : TermOp {
     const double x = b.is_present() ? b[i] : a[i];
     return x == x;
   }
-  // The sum of squares of a position, 0 on the plateau.
+  // Sum of squares of a position; 0 on the plateau.
   template <typename A, typename X, typename Y>
   CAFFE_HOST_DEVICE inline A Squares(const X& a, const Y& b, int64_t position) const {
     const int64_t first = position / inner * channels * inner + position % inner;
@@ -195,7 +195,7 @@ struct FlowTerms : FlowOp {
   }
 };
 
-// (a, b) -> (terms):  1 for what is known, else 0; b may be missing.
+// (a, b) -> (terms):  1 for known values, else 0; b may be missing.
 struct FlowNumbers : FlowOp {
   static constexpr std::string_view kName = "FlowNumbers";
   static constexpr int kInputs = 2;
@@ -206,7 +206,7 @@ struct FlowNumbers : FlowOp {
   }
 };
 
-// (a, b, divisor, dloss) -> (dx):  sign times a's gradient; b may be missing.
+// (a, b, divisor, dloss) -> (dx):  sign times the gradient of a; b may be missing.
 struct FlowGrad : FlowOp {
   static constexpr std::string_view kName = "FlowGrad";
   static constexpr int kInputs = 4;

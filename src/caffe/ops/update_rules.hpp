@@ -1,4 +1,4 @@
-// Parameter updates of the solvers: the formula of one element, shared by every device.
+// Optimizers: the formula that updates one element of a parameter, shared by every device.
 #pragma once
 
 #include <cmath>
@@ -10,39 +10,39 @@
 
 namespace caffe::ops {
 
-// What all elements of one parameter share in one step. The gradient that Delta() gets is
+// Scalars that all elements of one parameter share in one step. Delta() gets the gradient
 // gradient_scale * g + l2 * w + l1 * sign(w).
 template <typename A>
 struct UpdateScalars {
   A rate;      // learning rate times the parameter's lr_mult
-  A momentum;  // of the step's policy
+  A momentum;  // from the step's policy
   A gradient_scale;
   A l1, l2;
-  A decay;       // weight decay times decay_mult, for rules that apply it themselves
-  A correction;  // of the rule's own: Adam's bias correction
+  A decay;       // weight decay times decay_mult, for optimizers that apply it themselves
+  A correction;  // specific to the optimizer, as Adam's bias correction
 };
 
 enum class Regularization { kNone, kL1, kL2 };
 
-// What a rule says of one parameter.
+// An optimizer's options for one parameter.
 struct ElementwiseUpdate {
   Regularization regularization = Regularization::kL2;
   double lr_mult = 1, decay_mult = 1;
 };
 
-// One step of a rule for n parameters, every pass over memory in one:
+// One optimizer step for n parameters in a single pass over memory:
 // (g_0, ..., g_n-1, step, decision) -> (w_0, states of 0..., w_1, states of 1..., ...), w and
-// states updated in place:  w = w - Delta(...). step holds kStepNumbers doubles; the decision, of
-// DecideStep, may be left out. Further outputs get weights as they are after the step, in another
-// type or layout; a step that is skipped leaves them.
+// states updated in place:  w = w - Delta(...). step holds kStepNumbers doubles; the decision, from
+// DecideStep, may be absent. Further outputs get copies of updated weights in another type or
+// layout; a skipped step does not write them.
 template <typename Rule>
 struct UpdateAll {
   static constexpr std::string_view kName = Rule::kName;
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr int kOutputs = 1 + Rule::kStates;  // of one parameter
-  static constexpr int kMostCopies = 2;               // of one parameter
+  static constexpr int kOutputs = 1 + Rule::kStates;  // per parameter
+  static constexpr int kMostCopies = 2;               // per parameter
   std::vector<Rule> each;                             // one per parameter
-  std::vector<int> copies;  // of which parameter, one per further output; at most kMostCopies alike
+  std::vector<int> copies;  // parameter of each further output; at most kMostCopies equal entries
 
   std::string Attributes() const {
     return StrCat(each.size(), " parameters, ", copies.size(), " copies");
@@ -55,7 +55,7 @@ struct UpdateAll {
   }
 };
 
-// The numbers of parameter i. Null: no decision.
+// Scalars of parameter i. `decision` may be null.
 template <typename A>
 CAFFE_HOST_DEVICE inline UpdateScalars<A> ScalarsOf(const ElementwiseUpdate& op, const double* step,
                                                     const double* decision, size_t i) {
@@ -73,12 +73,12 @@ CAFFE_HOST_DEVICE inline UpdateScalars<A> ScalarsOf(const ElementwiseUpdate& op,
   return s;
 }
 
-// True when the decision, if there is one, is against the step.
+// True if there is a decision and it skips the step.
 CAFFE_HOST_DEVICE inline bool Skips(const double* decision) {
   return decision != nullptr && decision[kTakesStep] == 0;
 }
 
-// What Delta() gets.
+// The gradient that Delta() gets.
 template <typename A>
 CAFFE_HOST_DEVICE inline A RegularizedGradient(const UpdateScalars<A>& s, A g, A w) {
   return s.gradient_scale * g + s.l2 * w + s.l1 * (A(w > 0) - A(w < 0));
@@ -187,7 +187,7 @@ struct SagUpdate : ElementwiseUpdate {
 };
 
 // Robust adaptive secant method (Gulcehre, Sotelo, Moczulski, Bengio 2017, arXiv 1703.00788),
-// element by element. With d the last step, a = g - (last g) and averages E over a memory of t
+// element by element. With d the last step, a = g - (last g), and averages E over a memory of t
 // steps:
 //   t = (1 - E[d]^2 / E[d^2]) t + 1, or 2.2 after an outlier (g or a further than two standard
 //     deviations from its mean);  E[x] = (1 - 1/t) E[x] + x / t
@@ -195,8 +195,8 @@ struct SagUpdate : ElementwiseUpdate {
 //   g' = (g + c E[g]) / (1 + c)                    (less noise)
 //   step = sqrt(E[d^2]) / sqrt(E[a^2]) - (E[a d] - E[a] E[d]) / E[a^2]
 //   delta = rate * step * g'
-// The first step has the length sqrt(eps). The paper also divides the gradient by its block's norm,
-// which the step's length does not depend on; that is left out.
+// The first step has the length sqrt(eps). The paper also divides the gradient by its block's norm;
+// the step's length does not depend on that, so it is omitted.
 struct AdaSecantUpdate : ElementwiseUpdate {
   static constexpr std::string_view kName = "AdaSecantUpdate";
   enum State {
@@ -269,22 +269,21 @@ struct AdaSecantUpdate : ElementwiseUpdate {
   }
 };
 
-// Layer-wise adaptive moments (You et al. 2020): Adam's direction with bias correction, plus
-// decay * w, made as long as `norm(w) / norm(direction)` says. m, v and correction as in
-// AdamUpdate.
+// Layer-wise adaptive moments (You et al. 2020): Adam's direction with bias correction, plus decay
+// * w, scaled by `norm(w) / norm(direction)`. m, v and correction as in AdamUpdate.
 struct LambUpdate : ElementwiseUpdate {
   static constexpr std::string_view kName = "LambUpdate";
   static constexpr int kStates = 2;
   double eps = 1e-6, momentum2 = 0.999;
 
-  // The direction before it is scaled; updates the moments.
+  // The direction before scaling; updates the moments.
   template <typename A>
   CAFFE_HOST_DEVICE inline A Direction(const UpdateScalars<A>& s, A g, A w, A* h) const {
     h[0] = s.momentum * h[0] + (A(1) - s.momentum) * g;
     h[1] = A(momentum2) * h[1] + A(1 - momentum2) * g * g;
     return DirectionOf(s, w, h);
   }
-  // The same from moments that are up to date.
+  // The same from moments that have been updated.
   template <typename A>
   CAFFE_HOST_DEVICE inline A DirectionOf(const UpdateScalars<A>& s, A w, const A* h) const {
     return s.correction * h[0] / (std::sqrt(h[1]) + A(eps)) + s.decay * w;

@@ -9,7 +9,7 @@
 
 namespace caffe::ops {
 
-// What one number x of a map has to learn, s being its sigmoid.
+// Loss term of one number x of a map; s is the sigmoid of x.
 struct YoloTarget {
   enum Kind {
     kNothing,
@@ -22,18 +22,18 @@ struct YoloTarget {
   double weight = 0, value = 0;
 };
 
-// An object of the ground truth: its centre and size in cells, its class from 0.
+// A ground-truth object: centre and size in cells, class from 0.
 struct YoloObject {
   double label = 0, x = 0, y = 0, width = 0, height = 0;
 };
 
 // A map (N, boxes x (5 + classes), height, width): each box of a cell has x, y, width, height,
-// whether there is an object, and its classes, all before their activation. Each object belongs to
-// one box: of the cell of its centre, and of the anchor that is most like it in size.
+// objectness and its classes, all before activation. Each object belongs to one box: that of the
+// cell of its centre and of the anchor that is most similar in size.
 //
-// Ground truth is rows (class, x, y, width, height) in parts of the image, `rows` of each item, of
-// which the first without width ends the list; or with `is_of_ssd`, `rows` of all items together:
-// (item, class from 1, instance, xmin, ymin, xmax, ymax, difficult).
+// Ground truth is rows (class, x, y, width, height) relative to the image, `rows` for each item;
+// the first row without a positive size ends the list. With `is_of_ssd` it is `rows` for all items
+// together: (item, class from 1, instance, xmin, ymin, xmax, ymax, difficult).
 struct YoloLossOp {
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {1, 2};
@@ -46,11 +46,11 @@ struct YoloLossOp {
   float widths[kMostAnchors] = {}, heights[kMostAnchors] = {};  // of anchors, in cells
   int mask[kMostAnchors] = {};                                  // the anchor of each box
   bool matches_anchors = true;  // objects match anchors; false: the sizes predicted at their cell
-  float free_above = 0.5f;      // IoU above which a box without an object has nothing to learn
+  float free_above = 0.5f;      // a box without an object has no objectness loss above this IoU
   float coord_scale = 1, object_scale = 1, noobject_scale = 1, class_scale = 1;
-  bool weighs_size = false;     // coordinates of small objects count more: times 2 - area
-  bool learns_overlap = false;  // a box with an object learns its IoU as objectness, else 1
-  bool keeps_labels = false;    // a box of several objects learns all their classes, else the last
+  bool weighs_size = false;     // weights coordinates by 2 - area: small objects count more
+  bool learns_overlap = false;  // objectness target of a box with an object is its IoU, else 1
+  bool keeps_labels = false;    // a box learns the classes of all its objects, else of the last
   YoloTarget::Kind of_place = YoloTarget::kSquared;  // x, y and objectness
   YoloTarget::Kind of_class = YoloTarget::kSoftmax;
 
@@ -59,7 +59,7 @@ struct YoloLossOp {
   }
 
  protected:
-  // One box of one cell.
+  // A box of a cell.
   struct Place {
     int64_t item = 0;
     int box = 0, row = 0, column = 0;
@@ -73,7 +73,7 @@ struct YoloLossOp {
   CAFFE_HOST_DEVICE inline int64_t MatchIndexOf(const Place& place) const {
     return ((place.item * boxes + place.box) * height + place.row) * width + place.column;
   }
-  // Of element i of a tensor with `channels` for each box.
+  // Position of element i of a tensor that has `channels` for each box.
   CAFFE_HOST_DEVICE inline Place PlaceOf(int64_t i, int channels, int* entry) const {
     Place place;
     place.column = static_cast<int>(i % width);
@@ -101,7 +101,7 @@ struct YoloLossOp {
     return either > 0 ? both / either : 0;
   }
 
-  // The cell of a place, the nearest one for places beyond the edge; 0 for NaN.
+  // The cell of a position, the nearest one beyond the edges; 0 for NaN.
   CAFFE_HOST_DEVICE static inline int Within(double place, int cells) {
     return static_cast<int>(std::min(std::max(0.0, place), cells - 1.0));
   }
@@ -115,7 +115,7 @@ struct YoloLossOp {
     return label >= 0 && label < classes;
   }
 
-  // A box as the map predicts it.
+  // The box that the map predicts.
   template <typename Map>
   CAFFE_HOST_DEVICE inline YoloObject BoxAt(const Map& map, const Place& place) const {
     const int anchor = mask[place.box];
@@ -127,7 +127,7 @@ struct YoloLossOp {
     return box;
   }
 
-  // The anchor most like an object; the first of equals, and of those that do not compare.
+  // The anchor most similar to an object; the first one of equals, or if none can be compared.
   template <typename Map>
   CAFFE_HOST_DEVICE inline int AnchorOf(const Map& map, int64_t item,
                                         const YoloObject& object) const {
@@ -155,7 +155,7 @@ struct YoloLossOp {
            AnchorOf(map, place.item, object) == mask[place.box];
   }
 
-  // What a box has to learn; `match` is what YoloMatches says of it.
+  // Loss term of a box; `match` is the box's element of YoloMatches.
   template <typename Map, typename Labels>
   CAFFE_HOST_DEVICE inline YoloTarget TargetOf(const Map& map, const Labels& labels, double match,
                                                const Place& place, int entry) const {
@@ -182,7 +182,7 @@ struct YoloLossOp {
     return {YoloTarget::kLinear, weight, std::log(object.height / heights[anchor])};
   }
 
-  // Whether a box learns class `label`, the last of its objects being `last`.
+  // True if a box learns class `label`; `last` is the last object of the box.
   template <typename Map, typename Labels>
   CAFFE_HOST_DEVICE inline bool HasLabel(const Map& map, const Labels& labels,
                                          const YoloObject& last, const Place& place,
@@ -196,7 +196,7 @@ struct YoloLossOp {
     return false;
   }
 
-  // log of the sum of exp of a box's classes.
+  // Log of the sum of exponentials of a box's classes.
   template <typename Map>
   CAFFE_HOST_DEVICE inline double LogOfSum(const Map& map, const Place& place) const {
     double most = map[IndexOf(place, 5)], sum = 0;
@@ -206,8 +206,8 @@ struct YoloLossOp {
   }
 
  public:
-  // The first object of an item from row *row on, *row being the next one's then; false where there
-  // is none.
+  // Reads the first object of an item from row *row on, and sets *row to the next row; returns
+  // false if there is none.
   template <typename Labels>
   CAFFE_HOST_DEVICE inline bool NextObject(const Labels& labels, int64_t item, int* row,
                                            YoloObject* object) const {
@@ -231,8 +231,8 @@ struct YoloLossOp {
   }
 };
 
-// (map, labels) -> (matches):  of each box of each cell: the number of the row, from 1, of the last
-// object that belongs to it; 0 for none, and -1 where it has nothing to learn, either.
+// (map, labels) -> (matches):  for each box of each cell: the row, from 1, of the last object that
+// belongs to it; 0 for none; -1 if the box has no object and nothing to learn.
 struct YoloMatches : YoloLossOp {
   static constexpr std::string_view kName = "YoloMatches";
   static constexpr int kInputs = 2;
@@ -287,8 +287,8 @@ struct YoloTerms : YoloLossOp {
   }
 };
 
-// (map, labels, matches, dloss) -> (dmap):  coefficient * dloss * the slope of each term's sum;
-// IoUs that are learned count as constants.
+// (map, labels, matches, dloss) -> (dmap):  coefficient * dloss * derivative of the sum of terms;
+// learned IoUs count as constants.
 struct YoloGrad : YoloLossOp {
   static constexpr std::string_view kName = "YoloGrad";
   static constexpr int kInputs = 4;

@@ -17,7 +17,7 @@ CAFFE_FIELDS(View, keeps_shape)
 CAFFE_NO_FIELDS(Reorder)
 CAFFE_NO_FIELDS(Cast)
 
-// One operand, of the result's type.
+// Checks that there is one input, with the type of the result.
 static const TensorDesc& OnlyInput(const OperandCheck& check) {
   check.AtMost(1);
   check.IsData(check.input(0));
@@ -78,7 +78,7 @@ static void CheckOperands(const Gather&, const OperandCheck& check) {
   OperandCheck::SameCount(y.count(), index.count() * table.shape.count(1));
 }
 
-// Every part has the whole's shape but for this axis. The part's extent.
+// Checks that `part` has the shape of `whole` except along `axis`; returns the part's extent there.
 static int64_t PartExtent(const TensorDesc& part, const TensorDesc& whole, int axis) {
   OperandCheck::SameLayout(part, whole);
   OperandCheck::Axis(axis, part);

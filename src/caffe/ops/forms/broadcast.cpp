@@ -9,8 +9,9 @@ CAFFE_FIELDS(ScaleShift, axis, num_axes)
 CAFFE_FIELDS(AddBias, axis, num_axes)
 CAFFE_FIELDS(PRelu, axis, num_axes)
 
-// Input 0 and the result are alike; what other inputs have covers these axes. Those are parameters,
-// or results of other layers (Axpy, Scale and Bias with two bottoms); kernels read either type.
+// Checks that input 0 and the result are alike, and that the other inputs have the shape of the
+// covered axes. Those are parameters or results of other layers (Axpy, Scale and Bias with two
+// bottoms); kernels read either type.
 static void CheckCovered(const BroadcastAxes& op, size_t inputs, const OperandCheck& check) {
   check.AtMost(inputs);
   const TensorDesc &x = check.input(0), &y = check.output();

@@ -10,7 +10,7 @@ CAFFE_FIELDS(ConvChoice, algorithm, math, is_measured)
 CAFFE_FIELDS(Conv, geometry, choice, epilogue)
 CAFFE_FIELDS(ConvGradData, geometry, choice, epilogue)
 
-// `x` is convolved with `w` to `y`, or the other way round.
+// Checks a convolution of `x` with `w` that gives `y`; also used with `x` and `y` swapped.
 static void CheckConvolution(const ConvGeometry& geometry, const TensorDesc& x, const TensorDesc& w,
                              const TensorDesc& y, const OperandCheck& check) {
   const size_t axes = geometry.kernel.size();

@@ -1,4 +1,4 @@
-// Fields of structs that several ops have.
+// Fields of structs that several ops share.
 #pragma once
 
 #include "caffe/ops/epilogue.hpp"
