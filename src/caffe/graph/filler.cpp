@@ -18,7 +18,7 @@ class Filling {
           uint64_t draw, std::span<float> values)
       : filler_(filler), shape_(shape), random_(random), draw_(draw), values_(values) {}
 
-  // Without values.
+  // Checks the options without filling values.
   void Check() const {
     const std::string_view type = Type();
     if (type == "uniform") CheckRange(filler_.min(), filler_.max());
@@ -49,7 +49,7 @@ class Filling {
   }
 
  private:
-  // Without the "static" of NVCaffe's types.
+  // The type without the "static" suffix of NVCaffe's types.
   std::string_view Type() const {
     std::string_view type = filler_.type();
     constexpr std::string_view kStatic = "static";
@@ -98,7 +98,7 @@ class Filling {
 
   void Sparsify() {
     const float keep = static_cast<float>(filler_.sparse()) / static_cast<float>(Outputs());
-    const uint64_t offset = (values_.size() + 3) / 4 * 4;  // past the normal numbers
+    const uint64_t offset = (values_.size() + 3) / 4 * 4;  // after the normal numbers
     for (size_t i = 0; i < values_.size(); ++i) {
       if (ToUniform(random_.Bits(offset + i, draw_)) >= keep) values_[i] = 0;
     }
@@ -115,7 +115,7 @@ class Filling {
     }
   }
 
-  // Extent of the first axis. A scalar (a slope or scale that all channels share) has one output.
+  // Extent of the first axis; 1 for a scalar (a slope or scale that all channels share).
   int64_t Outputs() const { return shape_.LegacyExtent(0); }
 
   double Fan() const {

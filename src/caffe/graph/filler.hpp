@@ -1,4 +1,4 @@
-// Fillers: how a parameter or a dummy input gets its first values.
+// Fillers: initialize parameters and dummy inputs.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace caffe {
 
-// Fills `values`, the elements of `shape`, as `filler` says:
+// Fills `values`, the elements of `shape`, with one of these types of `filler`:
 //   constant            value
 //   uniform             U[min, max)
 //   gaussian            N(mean, std^2); with sparse >= 0, each weight is kept with probability
@@ -19,14 +19,14 @@ namespace caffe {
 //   positive_unitball   U[0, 1), each item of axis 0 divided by its sum
 //   xavier              U[-a, a), a = sqrt(3 / n)      (Glorot and Bengio 2010)
 //   msra                N(0, 2 / n)                    (He et al. 2015)
-//   bilinear            weights that upsample; 4 axes, square kernel
-// n is the fan that variance_norm names. NVCaffe's "...static" types are the same here, because
-// numbers depend on the seed and the parameter's name alone. `draw` tells apart repeated fills of
-// one stream. Throws InvalidArgument for an unknown type or a shape that does not fit.
+//   bilinear            upsampling weights; 4 axes, square kernel
+// n is the fan that variance_norm selects. NVCaffe's "...static" types do not differ here, because
+// numbers depend only on the seed and the parameter's name. `draw` distinguishes repeated fills
+// from one stream. Throws InvalidArgument for an unknown type or a shape that does not fit.
 CAFFE_EXPORT void Fill(const FillerParameter& filler, const Shape& shape,
                        const RandomStream& random, uint64_t draw, std::span<float> values);
 
-// Throws InvalidArgument for what Fill() would refuse, without filling anything.
+// Throws InvalidArgument if Fill() would, without filling anything.
 CAFFE_EXPORT void CheckFiller(const FillerParameter& filler, const Shape& shape);
 
 }  // namespace caffe

@@ -7,7 +7,7 @@
 namespace caffe {
 namespace {
 
-// -1: the op is none of these.
+// Index of the filter; -1 if the op's type is not one of `Ops`.
 template <typename... Ops>
 int FilterOf(const Op& op) {
   int filter = -1;

@@ -1,14 +1,14 @@
-// Filters that may lie channels-last.
+// Finds filters that may be channels-last.
 #pragma once
 
 #include "caffe/graph/graph.hpp"
 
 namespace caffe {
 
-// The number of the node's input that is the filter (K, C / group, height, width) of a convolution
-// whose images lie channels-last, and of its data gradient; -1: it reads none. Kernels of CUDA take
-// such a filter plain or channels-last (KRSC); those of CPUs take plain ones alone, and so do kernels
-// of 8-bit images, which quantise their filters.
+// Index of the input that is the filter (K, C / group, height, width) of a convolution with
+// channels-last images, or of its data gradient; -1 if the node has none. CUDA kernels take such a
+// filter plain or channels-last (KRSC). CPU kernels take only plain filters, and so do kernels of
+// 8-bit images, which quantize their filters.
 int FilterOfChannelsLastImages(const Node& node);
 
 }  // namespace caffe

@@ -12,7 +12,7 @@ bool CompileOptions::is_disabled(std::string_view pass) const {
 
 namespace {
 
-// Null: left out. Ops count by shapes, which packed weights have lost.
+// Null if absent. Ops count FLOPs by shapes, which packed weights do not have.
 const TensorDesc* LogicalDesc(const Value* value) {
   if (value == nullptr) return nullptr;
   return value->packed_from != nullptr ? &value->packed_from->desc : &value->desc;

@@ -1,4 +1,4 @@
-// The graph that passes turn from layer calls into kernels: values, nodes, layer calls.
+// The graph that passes transform from layer calls into kernels: values, nodes, layer calls.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ namespace caffe {
 enum class ValueKind {
   kActivation,  // computed by a node; memory is planned
   kExternal,    // set from outside: an input blob, the gradient at an output
-  kParam,       // learnable or layer-owned; lives as long as the net
+  kParam,       // learnable or owned by a layer; lives as long as the net
   kParamGrad,   // gradient of a parameter; lives as long as the net
-  kState,       // what a layer carries from one pass to the next; zero at first
+  kState,       // carried by a layer from one pass to the next; initially zero
 };
 
-// One tensor of the program. Assigned once, except parameters, their gradients and states, which
+// One tensor of the program. Written once, except parameters, their gradients and states, which
 // nodes may update in place.
 struct Value {
   int id = 0;
@@ -37,43 +37,43 @@ struct Value {
   TensorDesc desc;
   // Never stored in fewer bits than float: labels, statistics, indices, losses.
   bool at_least_float = false;
-  // The layer call whose top, parameter or intermediate result it is.
+  // Index of the layer call that has this value as a top, parameter or intermediate result.
   int layer = -1;
   // For gradients: the value that this is the gradient of.
   const Value* gradient_of = nullptr;
-  // Shares memory that the caller fills with a plain tensor, so it is plain too.
+  // Shares memory that the caller fills with a plain tensor, so it must be plain, too.
   bool must_be_plain = false;
-  // Read by the caller after the run, so its memory is not reused.
+  // Read by the caller after the run, so its memory must not be reused.
   bool is_kept = false;
-  // No part of any blob: its memory is reused in a keep-all plan, too.
+  // Not part of a blob: its memory is reused even in a keep-all plan.
   bool is_scratch = false;
-  // recompute-activations: backward reads this copy of a value of forward.
+  // recompute-activations: the forward value that backward recomputes into this one.
   const Value* recomputed_from = nullptr;
-  // select-kernels: weights, or their gradient, whose bytes this holds in a kernel's own order.
+  // select-kernels: weights, or their gradient, that this value holds in a kernel's own order.
   const Value* packed_from = nullptr;
-  // hoist-strides: the blob's value or another step's result of which this has some pixels.
+  // hoist-strides: a blob's value or another node's result; this value has some of its pixels.
   const Value* sampled_from = nullptr;
-  // Parameters shared by name, and parts of one: the value that owns the memory, else null.
+  // The value that owns the memory of a parameter shared by name, or of a part of one; else null.
   Value* owner = nullptr;
-  // split-over-ranks: where this part begins in its owner's memory, in elements.
+  // split-over-ranks: offset of this part in its owner's memory, in elements.
   int64_t part_offset = 0;
-  // Set by plan-memory: byte offset in the arena. -1 for values whose memory the net has:
-  // kExternal, kParam, kParamGrad, kState and those that are kept.
+  // Set by plan-memory: byte offset in the arena. -1 for values with memory of the net: kExternal,
+  // kParam, kParamGrad, kState and values that are kept.
   int64_t arena_offset = -1;
 
   Value* root() { return owner != nullptr ? owner : this; }
-  // The value that stands here in a plan that recomputes nothing. Passes after
-  // recompute-activations decide by it, so that a limit of memory changes no kernel.
+  // The value that takes this one's place in a plan without recomputation. Passes after
+  // recompute-activations base decisions on it, so that a memory limit does not change kernels.
   const Value* of_forward() const { return recomputed_from != nullptr ? recomputed_from : this; }
 };
 
 enum class Direction { kForward, kBackward };
 
-// What a node reads: a value, and how the node sees it. Behaves as a pointer to the value.
+// An input of a node: a value, and the type in which the node sees it. Converts to Value*.
 struct Operand {
-  Value* value = nullptr;  // null: left out, or a result that nobody wants
-  // assign-precision: the type in which the node reads or makes it. insert-casts then makes it the
-  // value's own.
+  Value* value = nullptr;  // null: absent, or a result that is not needed
+  // assign-precision: the type in which the node reads or writes the value. insert-casts then makes
+  // it the value's own type.
   DType dtype = DType::kFloat;
   Role role = Role::kData;
 
@@ -82,14 +82,14 @@ struct Operand {
   Value* operator->() const { return value; }
 };
 
-// Whether a result is added to what is there: gradients of parameters.
+// Tells whether a result is added to the value's contents: for gradients of parameters.
 enum class Accumulation : uint8_t {
   kNever,
-  kOnRequest,  // when the run says so, over several passes
+  kOnRequest,  // if the run requests it, as when gradients add up over several passes
   kAlways,     // an earlier node of the schedule has written the same gradient
 };
 
-// What a node makes.
+// An output of a node.
 struct Result : Operand {
   using Operand::Operand;
   Accumulation accumulation = Accumulation::kNever;
@@ -100,25 +100,26 @@ struct Node {
   Op op;
   std::vector<Operand> inputs;
   std::vector<Result> outputs;
-  std::vector<int> layers;  // layer calls it came from, first is the owner
+  std::vector<int> layers;  // indexes of its layer calls, the owner first
   Direction direction = Direction::kForward;
-  // recompute-activations: runs in backward what forward has run before.
+  // recompute-activations: repeats, in backward, a node of forward.
   bool is_recomputation = false;
-  // assign-precision: the types that it is computed in, and why they are not those asked for (empty
-  // where they are).
+  // assign-precision: the types of its data and arithmetic, and why they differ from the requested
+  // ones (empty if they do not).
   Signature signature;
   std::string precision_note;
-  // select-kernels.
+  // select-kernels: the kernel, and why better candidates refused.
   Kernel kernel;
   std::vector<std::string> refusals;  // "conv-onednn: dilated groups are not supported"
 
-  // Whether output 0 may have the memory of this input, if nobody reads that later.
+  // True if output 0 may share the memory of this input, provided that no later node reads the
+  // input.
   bool MayReplace(size_t input) const {
     if (kernel.needs_own_output) return false;
     return op.in_place() || kernel.replaced_input == static_cast<int>(input);
   }
   double Flops() const;
-  // Read and written.
+  // Bytes read and written.
   double BytesMoved() const;
 };
 
@@ -129,50 +130,51 @@ struct LayerCall {
   std::vector<Value*> bottoms;
   std::vector<Value*> tops;
   std::vector<float> loss_weights;  // one per top
-  // infer-shapes.
+  // Set by infer-shapes.
   std::vector<ParamDeclaration> params;
   std::vector<Value*> param_values;
   std::vector<Value*> param_grads;
-  // mark-gradients.
+  // Set by mark-gradients.
   bool needs_backward = false;
   std::vector<bool> bottom_needs_gradient;
   std::vector<bool> param_needs_gradient;
   std::map<std::string, Value*> saved;  // GraphBuilder::Saved
-  // fake-quantize: what the layer reads in the place of bottoms and parameters, by their number.
+  // fake-quantize: what the layer reads instead of its bottoms and parameters, by their index.
   struct Rounded {
     Value* value = nullptr;
-    // (x, dy) -> (dx), from the gradient of `value` to that of the bottom.
+    // (x, dy) -> (dx): turns the gradient of `value` into that of the bottom.
     Op gradient;
   };
   std::map<int, Rounded> rounded_bottoms;
   std::map<int, Value*> rounded_params;
-  // split-over-ranks: each rank has a part of the parameters, rows that follow each other.
+  // split-over-ranks: each rank has a part of the parameters, which is a range of rows.
   bool is_split = false;
 };
 
-// What a net is compiled for.
+// Options for compiling a net.
 struct CompileOptions {
   std::shared_ptr<Device> device;
   bool is_training_phase = false;
   // keep-all: every named blob can be read and written between any two layers; gradients enter
-  // through the diffs of output blobs. Otherwise: loss in, parameter gradients out, memory reused.
+  // through the diffs of output blobs. Otherwise only losses enter and parameter gradients leave,
+  // and memory is reused.
   bool keep_all = true;
   bool with_backward = true;
   bool force_backward = false;
   PrecisionDefaults precision;
-  // What layers that are computed in 8 bits need. Null: nobody has given any.
+  // Needed by layers that are computed in 8 bits. Null: there are no ranges.
   std::shared_ptr<const BlobRanges> ranges;
-  // 8 bits where they are asked for, whether or not this processor is fast at them, and no place in
-  // memory that only kernels of this processor could share.
+  // Uses 8 bits wherever requested, even if this processor is slow at them, and shares no memory in
+  // ways that only kernels of this processor support.
   bool for_any_processor = false;
-  // Shapes of input blobs that the caller changed; others have the prototxt's.
+  // Shapes of input blobs that the caller has changed; others have the prototxt's.
   std::map<std::string, Shape> input_shapes;
-  // Shapes of tops that depend on data, as the last pass found them, by layer call.
+  // Shapes of data-dependent tops that the last pass found, by layer call.
   std::map<int, std::vector<Shape>> found_top_shapes;
   KernelSettings kernels;
-  // With the other ranks that make the same passes. Null: the net computes alone.
+  // Connects the net to the other ranks of the same passes. Null: the net computes alone.
   std::shared_ptr<const RankExchange> exchange;
-  // Nodes of forward whose results backward computes again instead of keeping them, at most.
+  // Maximum number of forward nodes that backward recomputes instead of keeping their results.
   int recomputed_nodes = 0;
   std::vector<std::string> disabled_passes;
   std::string dump_dir;  // empty: no dumps
@@ -180,7 +182,7 @@ struct CompileOptions {
   bool is_disabled(std::string_view pass) const;
 };
 
-// What one pass did, for `caffe plan --passes`.
+// Statistics of one pass, for `caffe plan --passes`.
 struct PassReport {
   std::string name;
   double seconds = 0;
@@ -194,16 +196,16 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   Value& NewValue(std::string name, Shape shape, DType dtype, ValueKind kind);
-  // Appends at the end of the schedule.
+  // Appends a node to the schedule.
   Node& Append(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs);
-  // Inserts into the schedule, with the neighbour's layer and direction.
+  // Inserts a node into the schedule, with the neighbour's layer and direction.
   Node& InsertBefore(const Node& reader, Op op, std::vector<Value*> inputs,
                      std::vector<Value*> outputs);
   Node& InsertAfter(const Node& writer, Op op, std::vector<Value*> inputs,
                     std::vector<Value*> outputs);
   void Erase(const std::vector<Node*>& nodes);
 
-  // A snapshot of the schedule; insertions do not disturb it.
+  // A copy of the schedule, which later insertions do not change.
   std::vector<Node*> ScheduledNodes() const;
   const std::deque<Value>& values() const { return values_; }
   std::deque<Value>& values() { return values_; }
@@ -211,18 +213,18 @@ class Graph {
 
   CompileOptions options;
   std::vector<LayerCall> calls;
-  // The last value of each blob name, and the gradient that its diff shows.
+  // The last value of each blob name, and the gradient that the blob's diff shows.
   std::map<std::string, Value*> blobs;
   std::map<std::string, Value*> blob_grads;
-  // First version of each blob: in-place layers make later ones.
+  // The first version of each blob: in-place layers write later versions.
   std::map<std::string, Value*> first_versions;
-  // kExternal values behind blob data (inputs that are overwritten in place) and diffs.
+  // kExternal values of blobs' data (inputs that are overwritten in place) and of diffs.
   std::map<std::string, Value*> external_data;
   std::map<std::string, Value*> external_diffs;
-  // lower-gradients: the gradient of each value, once known.
+  // lower-gradients: the gradient of each value that has one so far.
   std::map<const Value*, Value*> gradients;
-  int recomputed_nodes = 0;  // recompute-activations: how many there are
-  // plan-memory.
+  int recomputed_nodes = 0;  // number of nodes added by recompute-activations
+  // Set by plan-memory.
   int64_t arena_bytes = 0;
   int64_t workspace_bytes = 0;
   std::vector<PassReport> pass_reports;  // in the order in which passes ran
@@ -230,18 +232,17 @@ class Graph {
  private:
   std::unique_ptr<Node> MakeNode(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs);
 
-  std::deque<Value> values_;  // deque: addresses stay
+  std::deque<Value> values_;  // a deque, so that addresses stay valid
   std::vector<std::unique_ptr<Node>> nodes_;
   int next_node_id_ = 0;
 };
 
-// For each value, the nodes that read it, in schedule order (a node reading it twice is there
-// twice).
+// For each value, the nodes that read it, in schedule order (twice if a node reads it twice).
 std::map<const Value*, std::vector<Node*>> Readers(const Graph& graph);
 // For each activation, the node that writes it.
 std::map<const Value*, Node*> Writers(const Graph& graph);
-// Parameters that nodes write (running statistics), those that own the memory: they change within a
-// run.
+// Parameters that nodes write (running statistics), as the values that own their memory: they
+// change within a run.
 std::set<const Value*> WrittenParams(const Graph& graph);
 
 }  // namespace caffe

@@ -29,7 +29,7 @@ std::string TypeOf(const FieldDescriptor& field) {
   return field.is_repeated() ? "repeated " + type : type;
 }
 
-// Empty where the schema gives none: then a layer asks whether the field is set.
+// Empty if the schema has no default; layers then check whether the field is set.
 std::string DefaultOf(const FieldDescriptor& field) {
   if (!field.has_default_value() || field.message_type() != nullptr) return "";
   std::ostringstream text;
@@ -68,7 +68,7 @@ std::string DefaultOf(const FieldDescriptor& field) {
   return text.str();
 }
 
-// In lines of at most 100 columns, indented.
+// Prints `text` in lines of at most 100 columns, indented.
 void PrintWrapped(const std::string& text, size_t indent, std::ostream& out) {
   std::istringstream words(text);
   size_t column = 0;

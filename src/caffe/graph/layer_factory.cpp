@@ -17,7 +17,7 @@ struct Entry {
   bool is_refused = false;
 };
 
-// Plug-ins may add to it while other threads build nets.
+// Plug-ins may add entries while other threads build nets.
 struct Registry {
   std::shared_mutex mutex;
   std::map<std::string, Entry> entries;
@@ -47,7 +47,7 @@ Entry Find(const std::string& type) {
                                             : "; did you mean '" + near + "'?"));
 }
 
-// The field of LayerParameter whose message is <Type>Parameter; empty when there is none.
+// The field of LayerParameter with message type <Type>Parameter; empty if there is none.
 std::string OwnField(const std::string& type) {
   const google::protobuf::Descriptor& layer = *LayerParameter::descriptor();
   for (int i = 0; i < layer.field_count(); ++i) {
@@ -87,7 +87,7 @@ bool LayerRegistry::IsRefused(const std::string& type) {
 }
 
 void LayerRegistry::ReplaceCreator(const std::string& type, Creator creator) {
-  Find(type);  // throws when there is none
+  Find(type);  // throws if there is none
   Registry& registry = Get();
   const std::unique_lock lock(registry.mutex);
   registry.entries.at(type).creator = creator;

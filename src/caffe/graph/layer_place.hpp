@@ -1,4 +1,4 @@
-// How errors name a layer.
+// Names a layer in error messages.
 #pragma once
 
 #include <stdexcept>
@@ -14,8 +14,8 @@ inline std::string PlaceOf(const LayerParameter& layer) {
   return StrCat("layer '", layer.name(), "' (", layer.type(), ")");
 }
 
-// Calls a layer's own code. What it throws begins with the layer; so does what layers from outside
-// may throw, errors of standard C++. Others, such as Python's, pass.
+// Calls a layer's own code. Prefixes the layer to its errors, and to errors of the C++ standard
+// library, which layers from plug-ins may throw. Other errors, such as Python's, pass unchanged.
 template <typename Fn>
 decltype(auto) CallLayer(const LayerParameter& layer, Fn&& fn) {
   try {

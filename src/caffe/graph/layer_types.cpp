@@ -58,7 +58,8 @@ LayerTypes ResolveTypes(const LayerParameter& layer, bool is_data,
   types.backward_math =
       MathOf(own(layer.has_backward_math(), layer.backward_math(), "backward_math"), backward,
              defaults.backward_math, defaults.backward_type);
-  // A layer's own types are obeyed. In a net that is trained for 8 bits, its INT8 is rounding, too.
+  // A layer's own types take precedence. In a net trained for 8 bits, a layer's INT8 means
+  // rounding.
   const bool may_round = !forward && !layer.has_forward_math();
   types.fakes_8_bits =
       may_round && (defaults.fakes_8_bits || (defaults.in_8_bits && of_net.fakes_8_bits));

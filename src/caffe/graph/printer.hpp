@@ -1,4 +1,4 @@
-// Text of a graph, one node a line: for dumps, tests and bug reports.
+// Prints a graph with one line per node: for dumps, tests and bug reports.
 #pragma once
 
 #include <string>

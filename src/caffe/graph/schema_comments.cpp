@@ -6,8 +6,8 @@
 
 #include "caffe/error.hpp"
 
-// The descriptors that are compiled in have no comments, so protoc's description of the schema,
-// which has, is part of the program (proto/CMakeLists.txt).
+// The compiled-in descriptors have no comments. The program therefore contains protoc's descriptor
+// set of the schema, which has them (proto/CMakeLists.txt).
 asm(R"(
   .pushsection .rodata
   .hidden caffe_schema_begin

@@ -1,4 +1,4 @@
-// What the schema's comments say of its fields.
+// Comments of fields in the schema.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace caffe {
 
-// The comment above the field and the one behind it in caffe.proto, on one line; empty without any.
+// The comments above the field and after it in caffe.proto, joined on one line; empty without any.
 std::string CommentOf(const google::protobuf::FieldDescriptor& field);
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// Which operands of a node may lie in one memory because they hold the same elements.
+// Finds operands of a node that may share memory because they hold the same elements.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace caffe {
 
-// `part` has the bytes of `whole` from `offset` on.
+// `part` has the same bytes as `whole` from `offset` on.
 struct SharedPart {
   const Value* part = nullptr;
   const Value* whole = nullptr;
   int64_t offset = 0;
 };
 
-// A view is its input as a whole, and a convolution into some channels leaves the others as they
-// are. A concatenation consists of its inputs, and a slice is part of its input, where
-// concat-in-place has marked them.
+// A view shares its whole input, and a convolution into some channels leaves the others unchanged.
+// If concat-in-place has marked them, a concatenation consists of its inputs and a slice is part of
+// its input.
 std::vector<SharedPart> SharedParts(const Node& node);
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// SumsOverRanks: layers whose results depend on the items of all ranks.
+// SumsOverRanks: an interface of layers that need sums over the items of all ranks.
 #pragma once
 
 #include <functional>
@@ -6,11 +6,11 @@
 
 namespace caffe {
 
-// A layer that is one as well is given the sum while several ranks make the same passes. Without a
-// sum, the rank's own numbers stand.
+// A layer that also implements this interface gets the sum while several ranks make the same
+// passes. Without a sum, it uses the rank's own numbers.
 class SumsOverRanks {
  public:
-  // Adds up each number over all ranks, which must call it alike; waits for them.
+  // Sums each number over all ranks. A rendezvous: all ranks must call it with the same sizes.
   using Sum = std::function<void(std::span<double> numbers)>;
 
   virtual ~SumsOverRanks() = default;

@@ -14,18 +14,18 @@
 namespace caffe {
 namespace {
 
-// Values by where they lie in the arena.
+// Values ordered by their offset in the arena.
 class PlacedValues {
  public:
   void Insert(const Value& value) { ClassOf(value).emplace(value.arena_offset, &value); }
   void Erase(const Value& value) { ClassOf(value).erase({value.arena_offset, &value}); }
 
-  // Calls fn(value) for each that shares a byte with [begin, end).
+  // Calls fn(value) for each value that shares a byte with [begin, end).
   template <typename Fn>
   void ForEachIn(int64_t begin, int64_t end, const Fn& fn) const {
     for (size_t width = 0; width < by_size_.size(); ++width) {
       const Class& values = by_size_[width];
-      // None that begins before this reaches `begin`.
+      // Values of this class that begin earlier cannot reach `begin`.
       const int64_t first = begin - (int64_t{1} << std::min<size_t>(width, 62));
       for (auto at = values.lower_bound({first, nullptr}); at != values.end(); ++at) {
         const Value* value = at->second;
@@ -39,7 +39,7 @@ class PlacedValues {
   using Class = std::set<std::pair<int64_t, const Value*>>;
   Class& ClassOf(const Value& value) { return by_size_[std::bit_width(value.desc.bytes())]; }
 
-  std::array<Class, 65> by_size_;  // [k]: of fewer than 2^k bytes, and 2^(k - 1) at least
+  std::array<Class, 65> by_size_;  // [k]: of at least 2^(k - 1) and fewer than 2^k bytes
 };
 
 class Verifier {
@@ -70,7 +70,7 @@ class Verifier {
     }
   }
 
-  // A value is written once, before it is read.
+  // A value must be written once, before it is read.
   void CheckOperands() {
     Check(!node_->layers.empty(), "it belongs to no layer");
     for (const Value* input : node_->inputs) {
@@ -91,7 +91,7 @@ class Verifier {
     for (const Result& output : node_->outputs) CheckType(output);
   }
 
-  // The node sees an operand in the type of its memory, which its owner has.
+  // A node must see an operand in its stored type, which is also the type of its owner.
   void CheckType(const Operand& operand) {
     if (operand == nullptr) return;
     Check(operand->desc.dtype == operand.dtype,
@@ -103,7 +103,7 @@ class Verifier {
                  Name(operand.value->root()->desc.dtype)));
   }
 
-  // The first writer of a parameter's gradient adds on request, the others always.
+  // The first writer of a parameter's gradient must add on request, later writers always.
   void CheckAccumulation() {
     for (const Result& output : node_->outputs) {
       if (output == nullptr || output->kind != ValueKind::kParamGrad) continue;
@@ -114,8 +114,8 @@ class Verifier {
     }
   }
 
-  // All operands that may be channels-last have one layout; a filter beside channels-last images
-  // has either; the others are plain.
+  // All operands that may be channels-last must have the same layout, except that a filter of
+  // channels-last images may have either; the others must be plain.
   void CheckLayouts() {
     if (node_->op.As<ops::Reorder>() != nullptr) return;
     const LayoutRule rule = node_->op.layout_rule();
@@ -153,13 +153,13 @@ class Verifier {
     }
   }
 
-  // Whether the part lies where the same elements of the whole do.
+  // True if the part's memory is the memory of the same elements of the whole.
   static bool IsPlaced(const SharedPart& shared) {
     return shared.part->arena_offset >= 0 && shared.whole->arena_offset >= 0 &&
            shared.part->arena_offset == shared.whole->arena_offset + shared.offset;
   }
 
-  // The same for all values that have the same elements wherever they overlap.
+  // Returns the same value for all values that have equal elements wherever they overlap.
   const Value* Origin(const Value* value) const {
     for (auto found = origin_.find(value); found != origin_.end(); found = origin_.find(value))
       value = found->second;
@@ -187,8 +187,8 @@ class Verifier {
     }
   }
 
-  // No value that is still read lies where this one is written, but one that has the same elements
-  // there, or that is read for the last time by what may overwrite it.
+  // An output must not overlap a value that is still read, unless that value has the same elements
+  // there, or this node is its last reader and may overwrite it.
   void CheckPlace(const Value& output) {
     const int64_t begin = output.arena_offset,
                   end = begin + static_cast<int64_t>(output.desc.bytes());
@@ -202,7 +202,7 @@ class Verifier {
     });
   }
 
-  // Whether each operand that it is may be overwritten.
+  // True if the node may overwrite each of its inputs that is `value`.
   bool MayReplace(const Value* value) const {
     bool is_input = false;
     for (size_t i = 0; i < node_->inputs.size(); ++i) {
@@ -221,9 +221,9 @@ class Verifier {
   const Node* node_ = nullptr;
   std::map<const Value*, size_t> last_read_;
   std::map<const Value*, const Value*> origin_;
-  PlacedValues alive_;  // in the arena, and read by a later step
+  PlacedValues alive_;  // values in the arena that a later step reads
   std::set<const Value*> written_;
-  std::set<const Value*> gradients_;  // that have been written, by root
+  std::set<const Value*> gradients_;  // roots of gradients that have been written
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Checks after each pass that the graph is still one, and that what passes have established holds.
+// Checks after each pass that the graph is valid and that the properties of earlier passes hold.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,15 @@
 
 namespace caffe {
 
-// What holds from some pass on. That values are written once, before they are read, always does.
+// Properties that hold from some pass on. It always holds that values are written once, before they
+// are read.
 struct Established {
   bool accumulation = false;  // gradients with several writers are sums
-  bool types = false;         // operands have the types that nodes see, which are their memory's
+  bool types = false;         // nodes see operands in their stored types
   bool layouts = false;       // and the layouts that ops allow
-  bool liveness = false;      // somebody reads what a node makes
-  bool kernels = false;       // every node has one
-  bool memory = false;        // every activation has a place, which no other one takes in its life
+  bool liveness = false;      // every node has a reader
+  bool kernels = false;       // every node has a kernel
+  bool memory = false;        // no other value uses an activation's memory in its lifetime
 
   void Add(const Established& more) {
     accumulation |= more.accumulation, liveness |= more.liveness;
@@ -22,7 +23,7 @@ struct Established {
   }
 };
 
-// Throws InternalError naming the pass, the node and the broken rule.
+// Throws InternalError naming the pass, the node and the violated property.
 void VerifyGraph(const Graph& graph, std::string_view after_pass,
                  const Established& established = {});
 

@@ -1,4 +1,4 @@
-// Weights in another form, as a plan reads them.
+// Copies of weights in the form that a plan reads.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,18 @@
 
 namespace caffe {
 
-// A Cast, a Reorder, a FoldChannels or a PackWeights whose results outlive the run: they are made
-// anew only when the weights have changed, and an update may write those of a conversion by itself.
+// A Cast, Reorder, FoldChannels or PackWeights node with results that outlive the run. They are
+// recomputed only if the weights have changed; an update may write the result of a conversion
+// itself.
 struct WeightCopy {
   Node* node = nullptr;
-  std::vector<Value*> weights;  // the parameters that it is made of, those that own the memory
+  std::vector<Value*> weights;  // parameters it is computed from, as owners of their memory
   std::vector<Value*> results;  // kState values
-  std::vector<int> sources;     // the copies that it is made of
-  bool is_read = false;         // by other nodes than those that make copies
+  std::vector<int> sources;     // indexes of the copies that it is computed from
+  bool is_read = false;         // by nodes other than those that make copies
 };
 
-// In the order of the schedule, so that a copy comes after those that it is made of.
+// In schedule order, so that a copy comes after its sources.
 std::vector<WeightCopy> WeightCopies(const Graph& graph);
 
 }  // namespace caffe
