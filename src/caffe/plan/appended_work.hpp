@@ -1,4 +1,4 @@
-// AppendedWork: what follows the last step of a run, and is recorded with it.
+// AppendedWork: work that follows the last step of a run and is captured with it.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,19 @@
 
 namespace caffe {
 
-// A solver's update, say. The executor calls Prepare, Launch and Finish in this order, in each run;
-// Launch not where the run's end is replayed, and neither it nor Finish when the run is broken off.
+// A solver's update, for example. In each run, the executor calls Prepare, Launch and Finish in
+// this order. It skips Launch if the end of the run is replayed, and Launch and Finish if the run
+// is aborted.
 class AppendedWork {
  public:
   virtual ~AppendedWork() = default;
-  // Before the run's first step: sends what the work reads of the host. Returns another number than
-  // the last time when the work itself has changed, kernels or addresses, so that a recording of it
-  // no longer serves.
+  // Called before the run's first step: sends the data that the work reads from the host. Must
+  // return a new number if the work's kernels or addresses have changed since the last call,
+  // because a captured graph is then stale.
   virtual uint64_t Prepare() = 0;
-  // Launches kernels on the stream and does nothing else.
+  // Launches kernels on the stream; must not do anything else.
   virtual void Launch(Stream& stream) = 0;
-  // After the run: says what the work has written.
+  // Called after the run: marks what the work has written.
   virtual void Finish() = 0;
 };
 

@@ -16,7 +16,7 @@
 namespace caffe {
 namespace {
 
-// An error leaving fn() gets the step's place in front, but for one of work that came before.
+// Prefixes the step's place to errors of fn(), except to faults of earlier work.
 template <typename Fn>
 void AtStep(const Program::Step& step, const Fn& fn) {
   std::exception_ptr fault;
@@ -87,8 +87,7 @@ void Executor::MarkMade(const KeptCopy& copy) {
   }
 }
 
-// Versions are asked for once in a run: those of memory that somebody holds change with each
-// answer.
+// Asks for each version once per run, because versions of held memory change with each call.
 void Executor::MakeCopies(const RunOptions& options) {
   versions_.resize(program_->tensors.size());
   for (const Program::Copy& copy : program_->copies) {
@@ -217,7 +216,7 @@ void Executor::RefreshBoundOperands() {
     has_moved |= operand.view->data != data;
     operand.view->data = data;
   }
-  if (has_moved) ForgetRecordings();  // recorded work keeps its addresses
+  if (has_moved) ForgetRecordings();  // captured graphs keep their addresses
 }
 
 void Executor::ForgetRecordings() {
@@ -263,7 +262,7 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
     MakeCopies(options);
     change = RunPart(options);
   } catch (...) {
-    MarkOutputsWritten();  // some are
+    MarkOutputsWritten();  // some outputs have been written
     throw;
   }
   MarkOutputsWritten();
@@ -280,7 +279,7 @@ void Executor::MarkOutputsWritten() {
 std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options) {
   const std::vector<Program::Step>& steps = program_->steps;
   const auto is_part = [&](size_t step) { return IsPartOf(steps[step], options); };
-  // Gradients that are waited for end a segment, so that they need not wait for the whole.
+  // Awaited gradients end a segment, so that waiting for them does not include later steps.
   const auto ends = [&](size_t step) {
     return options.listener != nullptr &&
            std::ranges::any_of(steps[step].final_gradients, [&](int gradient) {
@@ -293,7 +292,7 @@ std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options
   AppendedWork* appended = options.appended;
   std::optional<ShapeChange> change;
   is_loading_ = false;
-  // So that the host is ahead, and no step's time has that of launching it.
+  // Lets the host run ahead, so that step times do not include the time to launch.
   if (is_profiling_) program_->device->compute_stream().KeepBusy(1e-3);
   for (size_t i = begin; i < end && !change; ++i) {
     if (!is_part(i)) continue;
@@ -330,11 +329,11 @@ void Executor::RunSteps(size_t first, size_t last, AppendedWork* appended,
 void Executor::RunSegment(size_t first, size_t last, AppendedWork* appended,
                           const RunOptions& options) {
   Stream& stream = program_->device->compute_stream();
-  // The processor's kernels are loaded already.
+  // CPU kernels need no loading.
   if (!stream.can_capture() && program_->device->is_host_accessible())
     return RunSteps(first, last, appended, options);
   Segment& segment = segments_[{first, last, options.accumulate, appended != nullptr}];
-  // The first time kernels may still send tables and load code.
+  // In their first run, kernels may still upload tables and load code.
   const bool is_first = !std::exchange(segment.has_run, true);
   is_loading_ |= is_first;
   const bool can_record = stream.can_capture() && !is_profiling_ && !options.inspect &&
@@ -361,7 +360,7 @@ void Executor::ReportGradients(size_t step, const RunOptions& options) const {
     options.listener->on_updatable(*bindings_[gradient]);
 }
 
-// Null when a step does what cannot be recorded, or there is no memory for the recording.
+// Returns null if a step cannot be captured, or memory for the graph is lacking.
 std::unique_ptr<CapturedGraph> Executor::Record(size_t first, size_t last, AppendedWork* appended,
                                                 const RunOptions& options) {
   try {
@@ -404,7 +403,7 @@ std::unique_ptr<CapturedGraph> Executor::EndCapture() {
   return capture_stream_->EndCapture();
 }
 
-// The error that is on its way counts, not one of what is given up.
+// The error that is being thrown matters, not one from the abandoned capture.
 void Executor::AbandonCapture() noexcept {
   if (!is_capturing_) return;
   try {
@@ -453,7 +452,7 @@ void Executor::TakeOver(const Executor& previous, int layer) {
   if (!arena_) Allocate();
   Device& device = *program_->device;
   device.Synchronize();
-  // Only what is alive at that point: other tensors' places may hold it.
+  // Copies only tensors that are alive at that point: the memory of others may be reused.
   const std::set<int> alive = AliveBefore(layer);
   const std::map<std::string, int> theirs = previous.ArenaTensors();
   std::vector<char> from, to;

@@ -1,4 +1,4 @@
-// Executor: runs a program. All memory is taken before the first step runs.
+// Executor: runs a program. Allocates all memory before the first step runs.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace caffe {
 
-// Sums of a step's times, filled when profiling is on.
+// Accumulated times of a step; updated while profiling is on.
 struct StepTime {
   double seconds = 0;
   int64_t runs = 0;
@@ -25,104 +25,106 @@ struct StepTime {
 // Owns the program's arena and workspace. Not thread-safe. Run allocates nothing after its first
 // call.
 //
-// On a device that can record work, steps between two calls of the host are recorded when they run
-// for the second time, and from then on launched as one: the numbers that change from pass to pass
+// If the device supports capture, the steps between two host calls are captured when they run for
+// the second time, and launched as one graph from then on; numbers that change from pass to pass
+// are in device memory. Disabling the pass `capture-graph` switches that off.
 // are in device memory. `capture-graph` among the disabled passes switches that off.
 class Executor {
  public:
-  // Who waits for parameter gradients.
+  // Receives parameter gradients while a run is in progress.
   struct GradientListener {
-    // No later step of the run writes this one.
+    // No later step of the run writes this gradient.
     std::function<void(const SyncedTensor& gradient)> on_final;
-    // Nor does one use its parameter, which may change from now on. After on_final. May be empty.
+    // Called after on_final: no later step uses the gradient's parameter either, so the parameter
+    // may be updated. May be empty.
     std::function<void(const SyncedTensor& gradient)> on_updatable;
-    // Whether work elsewhere waits for this one: what is recorded and launched as one ends with it.
+    // Returns true if other work waits for this gradient: a captured graph then ends with it.
     std::function<bool(const SyncedTensor& gradient)> is_awaited;
   };
 
   explicit Executor(std::shared_ptr<const Program> program);
 
-  // Memory of the tensors outside the arena. Before the first run, and whenever it has moved to
-  // other SyncedTensors.
+  // Sets the memory of tensors outside the arena. Call it before the first run, and whenever they
+  // have moved to other SyncedTensors.
   void Bind(Bindings bindings);
   const Bindings& bindings() const { return bindings_; }
 
   struct RunOptions {
-    // Nothing: forward, then backward through all layers.
+    // Nothing: forward, then backward, through all layers.
     std::optional<Direction> direction = Direction::kForward;
     int first_layer = 0;  // inclusive
     int last_layer = -1;  // inclusive; -1: to the end
     RandomState random;
-    // What losses are multiplied by in backward, in device memory. Null: by nothing.
+    // Factor of losses in backward, in device memory. Null: no factor.
     const double* loss_scale = nullptr;
     bool accumulate = false;  // add to parameter gradients instead of overwriting them
     const GradientListener* listener = nullptr;  // may be null
     // Called after each step with what it wrote; for looking for errors.
     std::function<void(const Program::Step&, std::span<const TensorView> outputs)> inspect;
-    // What follows the last step. May be null.
+    // Work after the last step. May be null.
     AppendedWork* appended = nullptr;
   };
-  // A layer whose tops turned out to have other shapes than planned.
+  // A layer with tops that turned out to have other shapes than planned.
   struct ShapeChange {
     int layer = 0;
     std::vector<Shape> tops;
   };
-  // Forward goes up from first_layer, backward comes down to it, or to layer 0 in a run of both. A
-  // shape change stops the run before that layer has written anything.
+  // Forward runs from first_layer upwards; backward runs down to first_layer, or to layer 0 if both
+  // directions run. A shape change stops the run before that layer has written anything.
   std::optional<ShapeChange> Run(const RunOptions& options);
-  // The memory, also what was offered and not used yet, for a program that takes its place. The
-  // next run of this one takes memory anew, unless it is offered some before.
+  // Returns the memory, including memory that was offered and is still unused, for a program that
+  // replaces this one. The next run allocates again unless memory is offered first.
   struct Memory {
     std::shared_ptr<void> arena, workspace;
     int64_t arena_bytes = 0, workspace_bytes = 0;
   };
   Memory ReleaseMemory();
-  // What is too small is not used.
+  // Memory that is too small is not used.
   void OfferMemory(Memory memory) { offered_ = std::move(memory); }
-  // Copies of weights are made anew in the next run.
+  // Copies of weights are recomputed in the next run.
   void ForgetCopies();
-  // Makes the copies that are missing, and those whose weights have changed.
+  // Computes missing copies and those with changed weights.
   void PrepareCopies();
-  // Uses the memory of the copies of another net with the same weights where they are equal, on
-  // devices whose memory the host reads. Prepares the copies of both. A run that makes a shared
-  // copy anew takes memory of its own for it.
+  // Shares memory with equal copies of another net that has the same weights, on devices with
+  // host-accessible memory. Prepares the copies of both. A run that recomputes a shared copy
+  // allocates separate memory for it.
   void ShareCopies(Executor& other);
 
-  // Takes over what `previous`, with a program of the same net for other shapes from `layer` on,
-  // computed before `layer` and what this one reads later.
+  // Takes over results that `previous` computed before `layer` and that this one reads later.
+  // `previous` runs a program of the same net with other shapes from `layer` on.
   void TakeOver(const Executor& previous, int layer);
 
-  // Copies of weights that outlive a run; see graph/weight_copies.hpp. A run first makes those anew
-  // whose weights have changed since, as SyncedTensor::version() tells.
+  // Copies of weights that outlive a run; see graph/weight_copies.hpp. A run first recomputes
+  // copies whose weights have changed since, according to SyncedTensor::version().
   struct KeptCopy {
     const SyncedTensor* weights = nullptr;
     SyncedTensor* copy = nullptr;
     bool operator==(const KeptCopy&) const = default;
   };
-  // Conversions that steps read and that an update may write; none where the host can write memory
-  // directly.
+  // Conversions that steps read and that an update may write itself; empty if memory is
+  // host-accessible.
   std::vector<KeptCopy> KeptCopies() const;
-  // Whether a copy is of the weights as they are.
+  // True if a copy is up to date with its weights.
   bool IsMade(const KeptCopy& copy) const;
-  // Whoever has changed weights has written this copy of them, too.
+  // Tells that the code that changed the weights has written this copy, too.
   void MarkMade(const KeptCopy& copy);
 
-  // Whether the last run with a listener only launched what had run before, as the next one like it
-  // will. Other runs load code and make recordings, for which a device may wait until all that it
-  // does is done. Where that is a reduction, it waits for other ranks in turn.
+  // True if the last run with a listener only launched work that had run before, as the next run of
+  // the same kind will. Other runs load code and capture graphs, for which a device may wait until
+  // it is idle; if it is busy with an all-reduce, it then waits for other ranks.
   bool is_settled() const { return is_settled_; }
 
   // Parameter gradients that backward writes, in the order in which they become final.
   std::vector<SyncedTensor*> Gradients() const;
 
-  // Times of the program's steps, which then run one by one. On a GPU they are the device's own.
+  // Measures the steps' times; they then run one by one. On a GPU these are device times.
   void set_profiling(bool on) { is_profiling_ = on; }
   const std::vector<StepTime>& step_times() const { return step_times_; }
-  // Stretches of steps that are launched as one by now.
+  // Statistics of segments that are launched as one graph.
   struct Captured {
     int stretches = 0;
-    size_t nodes = 0;    // kernels, copies and fills of all of them
-    int refused = 0;     // stretches that the device could not capture
+    size_t nodes = 0;    // kernels, copies and fills in all of them
+    int refused = 0;     // segments that the device could not capture
     std::string reason;  // of the last refusal
   };
   Captured captured() const;
@@ -132,8 +134,8 @@ class Executor {
   struct Operands {
     std::vector<TensorView> inputs, outputs;
   };
-  // An operand outside the arena; its address is asked for anew before each run, because its
-  // owner may have reshaped, shared or written it since.
+  // An operand outside the arena. Its address is looked up before each run, because its owner may
+  // have reshaped, shared or written it since.
   struct BoundOperand {
     TensorView* view = nullptr;
     SyncedTensor* tensor = nullptr;
@@ -141,7 +143,7 @@ class Executor {
     bool is_output = false;
   };
 
-  // Steps [first, last) of a run, none of which calls the host, and the appended work.
+  // Steps [first, last) of a run, without host calls, and the appended work.
   struct Segment {
     bool has_run = false, cannot_be_recorded = false;
     std::unique_ptr<CapturedGraph> recorded;
@@ -151,20 +153,20 @@ class Executor {
     bool accumulate = false, has_appended = false;
     auto operator<=>(const SegmentKey&) const = default;
   };
-  // What kernels of a device that replays its work read in its memory.
+  // Read by kernels in device memory if the device replays its work.
   struct PassNumbers {
     uint64_t seed = 0, pass = 0;
   };
 
-  // Tensors in the arena under names that two programs of one net agree on.
+  // Tensors in the arena, by names that are the same in all programs of one net.
   std::map<std::string, int> ArenaTensors() const;
   TensorView ArenaView(int tensor) const;
-  // What is computed before a layer's first step and read later.
+  // Tensors that are computed before a layer's first step and read later.
   std::set<int> AliveBefore(int layer) const;
 
   void MakeCopies(const RunOptions& options);
   bool IsCurrent(size_t copy) const;
-  // Others may be reading what stale copies share with them.
+  // Gives stale copies memory of their own, because others may be reading the shared memory.
   void DetachStaleCopies();
   void MakeCopy(size_t index, const RunOptions& options);
   void Allocate();
@@ -174,11 +176,11 @@ class Executor {
   void DropRecordingsOfOtherLossScale(const RunOptions& options);
   void PrepareAppended(const RunOptions& options);
   void SendPassNumbers(const RunOptions& options);
-  // The steps that the options name, from the first to the last or to a shape change.
+  // Runs the steps that the options select, up to the last one or a shape change.
   std::optional<ShapeChange> RunPart(const RunOptions& options);
   void MarkOutputsWritten();
   bool IsPartOf(const Program::Step& step, const RunOptions& options) const;
-  // Steps [first, last), and the appended work if there is one.
+  // Runs steps [first, last), and the appended work if given.
   void RunSegment(size_t first, size_t last, AppendedWork* appended, const RunOptions& options);
   void RunSteps(size_t first, size_t last, AppendedWork* appended, const RunOptions& options);
   void ReportGradients(size_t step, const RunOptions& options) const;
@@ -186,13 +188,13 @@ class Executor {
                                         const RunOptions& options);
   std::unique_ptr<CapturedGraph> EndCapture();
   void AbandonCapture() noexcept;
-  // Where steps are launched now.
+  // The stream for launches at present.
   Stream& stream() const;
   void BeginTiming(size_t index);
   void EndTiming(size_t index);
   void AddTimes();
   void ZeroOutputs(const KernelContext& context);
-  // What a host call answered; nothing of other steps.
+  // Returns the result of a host call; empty for other steps.
   std::vector<Shape> RunStep(size_t index, const RunOptions& options);
 
   std::shared_ptr<const Program> program_;
@@ -200,25 +202,25 @@ class Executor {
   std::shared_ptr<void> arena_, workspace_;
   int64_t arena_bytes_ = 0, workspace_bytes_ = 0;  // may be more than the plan needs
   Memory offered_;
-  std::shared_ptr<void> pass_numbers_;  // null where kernels see the context's
+  std::shared_ptr<void> pass_numbers_;  // null if kernels use the context's numbers
   std::map<SegmentKey, Segment> segments_;
-  // Steps are captured on a stream that nobody else launches on: the compute stream may be that of
-  // other nets, too, which run in other threads.
+  // Steps are captured on a separate stream, because other nets in other threads may launch on the
+  // compute stream.
   std::unique_ptr<Stream> capture_stream_;
   bool is_capturing_ = false;
-  bool is_loading_ = false;  // code or a recording, in this run
+  bool is_loading_ = false;  // this run loads code or captures a graph
   bool is_settled_ = false;
   std::string refused_because_;
   std::set<std::string> warned_;
   const double* recorded_loss_scale_ = nullptr;
-  uint64_t recorded_work_ = 0;  // what the appended work's Prepare() returned
+  uint64_t recorded_work_ = 0;  // last result of the appended work's Prepare()
   std::vector<std::vector<uint64_t>>
-      made_of_;                     // by copy: the versions of the weights that it was made of
-  std::vector<uint64_t> versions_;  // of weights, by tensor: as the run found them
+      made_of_;                     // by copy: versions of the weights that it was computed from
+  std::vector<uint64_t> versions_;  // of weights, by tensor, at the beginning of the run
   std::vector<Operands> operands_;  // by step
   std::vector<BoundOperand> bound_;
   std::vector<StepTime> step_times_;  // by step
-  // One pair of events per step, and the steps that ran since times were added up.
+  // A pair of events per step, and the steps that have run since times were last added up.
   std::vector<std::pair<std::unique_ptr<Event>, std::unique_ptr<Event>>> events_;
   std::vector<size_t> timed_;
   bool is_profiling_ = false;

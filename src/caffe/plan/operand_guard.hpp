@@ -1,4 +1,4 @@
-// OperandGuard: lets AddressSanitizer see a step that leaves the memory of its operands.
+// OperandGuard: makes AddressSanitizer detect a step that leaves the memory of its operands.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace caffe {
 
-// While it lives, only the operands of one step may be read and written in the arena, which is one
-// allocation for many tensors. Does nothing in builds without AddressSanitizer.
+// While it lives, only one step's operands are accessible in the arena, which is one allocation for
+// many tensors. Does nothing in builds without AddressSanitizer.
 class OperandGuard {
  public:
-  // `arena` is null where the sanitizer has no say: on a GPU.
+  // `arena` is null for memory that the sanitizer does not track, as on a GPU.
   OperandGuard([[maybe_unused]] const void* arena, [[maybe_unused]] size_t bytes,
                [[maybe_unused]] const KernelContext& context) {
 #if CAFFE_ADDRESS_SANITIZER

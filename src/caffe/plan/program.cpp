@@ -41,7 +41,7 @@ Program::Step MakeStep(const Graph& graph, const Node& node) {
   return step;
 }
 
-// The last node that has an operand of this kind, by the number of the value that owns the memory.
+// The last node with an operand of this kind, by the id of the value that owns the memory.
 class LastUses {
  public:
   explicit LastUses(ValueKind kind) : kind_(kind) {}

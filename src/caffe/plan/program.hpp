@@ -1,4 +1,4 @@
-// Program: a compiled net as a value.
+// Program: a compiled net as a plain value.
 #pragma once
 
 #include <cstdint>
@@ -13,49 +13,49 @@ namespace caffe {
 
 class SyncedTensor;
 
-// Steps over numbered tensors. It holds no memory and no address of any, and nothing changes it
-// once it is assembled: it can be kept for shapes that come back, and bound to memory anew.
+// Steps over numbered tensors. It contains neither memory nor addresses and is immutable once
+// assembled: it can be cached for shapes that come back, and bound to other memory.
 struct Program {
   struct Tensor {
     std::string name;
     TensorDesc desc;
     int64_t arena_offset = -1;  // in bytes; -1: its memory is bound
-    int64_t bound_offset = 0;   // in bytes, into the memory that is bound
+    int64_t bound_offset = 0;   // in bytes, into the bound memory
   };
 
-  // Tensors without elements (no item was selected) are not handed to kernels.
+  // Kernels do not get tensors without elements (no item was selected).
   enum class Work {
     kRun,
     kNothing,  // all results are empty
-    kZero,     // results of nothing: sums over no items
+    kZero,     // sums over no items
   };
 
   struct Step {
     Kernel kernel;
-    std::vector<int> inputs, outputs;  // tensors; -1: left out
-    // Results that are added to what is there: in each run, and in runs that ask for it.
+    std::vector<int> inputs, outputs;  // indexes of tensors; -1: absent
+    // Results that are added to the output: in every run, or in runs that request it.
     OperandSet always_accumulated, accumulated_on_request;
     Work work = Work::kRun;
     bool calls_host = false;
     Direction direction = Direction::kForward;
-    int layer = 0;           // the first that it came from
-    std::string layer_name;  // of that one
+    int layer = 0;           // of its first layer
+    std::string layer_name;  // name of that layer
     std::string where;       // the same for errors: "layer 'fc' (InnerProduct)"
-    // Gradients of parameters that no later step writes.
+    // Parameter gradients that no later step writes.
     std::vector<int> final_gradients;
-    // Final gradients of parameters that no later step of backward uses.
+    // Final gradients of parameters that no later backward step uses.
     std::vector<int> updatable_gradients;
   };
 
-  // Weights in another form; see graph/weight_copies.hpp.
+  // A copy of weights in another form; see graph/weight_copies.hpp.
   struct Copy {
     std::vector<int> weights, results;  // tensors
     std::vector<int> sources;           // copies
-    bool is_read = false;               // by other steps than those that make copies
+    bool is_read = false;               // by steps other than those that make copies
   };
 
   std::shared_ptr<Device> device;
-  bool records_steps = true;  // where the device can
+  bool records_steps = true;  // if the device can capture
   int num_layers = 0;
   int64_t arena_bytes = 0, workspace_bytes = 0;
   std::vector<Tensor> tensors;  // numbered as the graph's values
@@ -64,10 +64,10 @@ struct Program {
 };
 
 Program::Work WorkOf(const Node& node);
-// Of a graph that all passes have seen.
+// `graph` must have gone through all passes.
 Program Assemble(const Graph& graph);
 
-// Memory of a program's tensors, by number. Null for those in the arena.
+// Memory of a program's tensors, by index. Null for tensors in the arena.
 using Bindings = std::vector<SyncedTensor*>;
 
 }  // namespace caffe

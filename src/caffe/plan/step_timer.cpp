@@ -14,8 +14,9 @@
 namespace caffe {
 namespace {
 
-// Runs of a step: as many as kSeconds have room for, within the bounds; more, up to kMostSeconds,
-// while the two fastest differ by more than kAgreement, because other programs disturb them.
+// A step runs as often as fits into kSeconds, between kFewestRuns and kMostRuns times. It runs
+// longer, up to kMostSeconds, while the two fastest runs differ by more than kAgreement, because
+// other programs disturb them.
 constexpr double kSeconds = 0.02, kMostSeconds = 0.5, kAgreement = 1.1;
 constexpr int kFewestRuns = 4, kMostRuns = 40;
 
@@ -33,8 +34,8 @@ int64_t EndOf(const TimedStep::Operand& operand) {
   return operand.arena_offset + static_cast<int64_t>(operand.bytes());
 }
 
-// Between 0.5 and 1.5: no logarithm, root or power of it is NaN, and products of many stay numbers
-// of full speed.
+// Noise between 0.5 and 1.5: its logarithms, roots and powers are not NaN, and products of many
+// values neither overflow nor become denormal.
 std::vector<char> NoiseOf(DType dtype, int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   const RandomStream random(0, StreamOf("step times"));
@@ -50,9 +51,9 @@ std::vector<char> NoiseOf(DType dtype, int64_t count) {
   return noise;
 }
 
-// Writes every byte: pages of zeros that nobody has written would all be one page.
+// Writes every byte, because untouched pages of zeros would all map to a single page.
 void FillOperand(const TensorView& view, bool is_exact, Device& device) {
-  constexpr int64_t kPattern = 61681;  // no multiple of a row's usual lengths
+  constexpr int64_t kPattern = 61681;  // not a multiple of usual row lengths
   const std::vector<char> pattern =
       is_exact ? std::vector<char>(static_cast<size_t>(kPattern) * SizeOf(view.dtype))
                : NoiseOf(view.dtype, std::min(kPattern, view.count()));
@@ -62,7 +63,7 @@ void FillOperand(const TensorView& view, bool is_exact, Device& device) {
   }
 }
 
-// Memory for a step's operands. Those that overlap in the plan's arena overlap here.
+// Memory for a step's operands. Operands that overlap in the plan's arena overlap here, too.
 class OperandMemory {
  public:
   OperandMemory(const TimedStep& step, Device& device) : device_(device) {
@@ -117,7 +118,7 @@ class OperandMemory {
   }
 
   Device& device_;
-  std::vector<Span> spans_;  // by their beginning
+  std::vector<Span> spans_;  // ordered by begin
   std::vector<std::shared_ptr<void>> apart_;
   std::vector<TensorView> inputs_, outputs_;
   std::shared_ptr<void> workspace_;
@@ -134,7 +135,7 @@ std::string Describe(const std::vector<TimedStep::Operand>& operands) {
   return text;
 }
 
-// Which outputs lie where an input does.
+// Describes which outputs overlap which inputs.
 std::string DescribeOverlaps(const TimedStep& step) {
   std::string text;
   for (size_t i = 0; i < step.outputs.size(); ++i) {
@@ -150,7 +151,7 @@ std::string DescribeOverlaps(const TimedStep& step) {
   return text;
 }
 
-// What the other steps of a large plan do to the caches.
+// Evicts the operands from the caches, as the other steps of a large plan do.
 void FillCaches() {
   static std::vector<unsigned char> other(size_t{64} << 20);
   for (size_t i = 0; i < other.size(); i += 64) ++other[i];
@@ -198,7 +199,7 @@ double MeasureSeconds(const TimedStep& step, Device& device) {
     const bool agree = second <= kAgreement * fastest;
     return agree ? runs >= kMostRuns || total >= kSeconds : total >= kMostSeconds;
   };
-  step.kernel.run(context);  // loads its code and touches the workspace
+  step.kernel.run(context);  // loads code and touches the workspace
   for (int runs = 0; !is_enough(runs); ++runs) {
     if (step.is_cold && device.is_host_accessible()) FillCaches();
     const double seconds = timer.Time([&] { step.kernel.run(context); });
