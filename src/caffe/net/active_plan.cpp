@@ -28,7 +28,7 @@ void ActivePlan::CheckIsThere() const {
           "' could not be resumed (an earlier error says why); build it anew");
 }
 
-// A plan that the parameters do not fit must not take the place of one that they do.
+// Throws, before the current plan is replaced, if the parameters do not fit the new plan.
 Plan ActivePlan::CompileFor(const PlanKey& key, size_t num_layers) const {
   Plan plan = CompilePlan(source_, key, num_layers);
   memory_.params.CheckShapes(*plan.graph, [](const Shape& has, const Shape& needs) {
@@ -38,8 +38,8 @@ Plan ActivePlan::CompileFor(const PlanKey& key, size_t num_layers) const {
   return plan;
 }
 
-// A shape that was found may not fit others that are going to be found by later layers. Then the
-// plan ends before the layer where they do not fit; these later layers have to run first.
+// A shape that was found may not fit shapes that later layers have yet to find. The plan then ends
+// before the layer where they do not fit; those later layers have to run first.
 Plan ActivePlan::CompileWhatFits(const PlanKey& key, size_t done) const {
   const size_t all = source_.layers.size();
   try {
@@ -80,7 +80,7 @@ void ActivePlan::Reshape() {
   if (!(wanted == plan_.key) || !IsOfWholeNet()) SwitchTo(wanted);
 }
 
-// Exchanges the plan for one that was in use before, or compiles it.
+// Replaces the plan by one that was in use before, or compiles a new one.
 void ActivePlan::SwitchTo(const PlanKey& key) {
   std::optional<PlanCache::Entry> known = cache_.Take(key);
   std::optional<Plan> compiled;
@@ -113,14 +113,14 @@ void ActivePlan::Run(Executor::RunOptions run) {
   }
 }
 
-// Plans anew with the shapes that a layer's data turned out to have.
+// Plans again with the shapes that a layer found in its data.
 void ActivePlan::AdaptTo(const Executor::ShapeChange& change) {
   PlanKey key = plan_.key;
   key.found_top_shapes[change.layer] = change.tops;
   Replan([&] { return CompileWhatFits(key, static_cast<size_t>(change.layer) + 1); }, change.layer);
 }
 
-// What the layers before `layer` have computed is kept.
+// Keeps the results of the layers before `layer`.
 void ActivePlan::Replan(const std::function<Plan()>& make_plan, int layer) {
   const bool was_whole = IsOfWholeNet();
   Plan previous_plan = plan_;
@@ -137,7 +137,7 @@ void ActivePlan::Replan(const std::function<Plan()>& make_plan, int layer) {
     throw;
   }
   executor_->TakeOver(*previous, layer);
-  // The last version that a plan of the first layers knew may be an earlier one.
+  // A plan of the first layers may know only an earlier version as the last one.
   if (!was_whole) {
     versions_.TakeFromBlobs(Direction::kForward, layer,
                             static_cast<int>(source_.layers.size()) - 1);

@@ -1,4 +1,4 @@
-// ActivePlan: the plan that a net runs by, exchanged for another when shapes change.
+// ActivePlan: the plan that a net currently runs; replaced by another plan when shapes change.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@
 
 namespace caffe {
 
-// An exchange that fails leaves the plan as it was, unless the plan was of the first layers only.
+// If a replacement fails, the old plan stays, unless it was a plan of only the first layers.
 class ActivePlan {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   ActivePlan(const NetSource& source, NetMemory& memory) : source_(source), memory_(memory) {}
 
-  // Compiles, creates blobs and parameters the first time, and binds them.
+  // Compiles, creates blobs and parameters on the first call, and binds them.
   void Compile(uint64_t seed, const std::shared_ptr<ThreadClaim>& claim);
-  // Forgets all plans: they hold what the layers opened.
+  // Drops all plans, because they hold resources that the layers opened.
   void Drop();
 
   const Graph& graph() const {
@@ -32,16 +32,17 @@ class ActivePlan {
     return *executor_;
   }
   const Bindings& bindings() const { return executor_->bindings(); }
-  // Of a keep-all net.
+  // Only for keep-all nets.
   const BlobVersions& versions() const { return versions_; }
-  // Throws InvalidArgument after an exchange that failed half-way.
+  // Throws InvalidArgument after a replacement that failed half-way.
   void CheckIsThere() const;
 
-  // For the shapes that the input blobs have; one seen before is not compiled again.
+  // Plans for the current shapes of the input blobs; a cached plan is not compiled again.
   void Reshape();
-  // Gives blobs the plan's shapes again.
+  // Restores the plan's shapes of blobs.
   void BindAnew();
-  // Plans anew where a layer's data turns out to have another shape, and goes on from there.
+  // Runs the plan. If a layer finds another shape in its data, plans again and continues from
+  // there.
   void Run(Executor::RunOptions run);
 
  private:

@@ -1,4 +1,4 @@
-// BlobVersions: the memory of blobs that in-place layers write again.
+// BlobVersions: emulates the shared memory of blobs that in-place layers overwrite.
 #pragma once
 
 #include <set>
@@ -11,32 +11,32 @@
 
 namespace caffe {
 
-// In Caffe each blob is one piece of memory, which in-place layers write again and again. Here each
-// version has its own. In a keep-all net, these make a run of some layers look as if there were
-// one: before it, what the caller sees in a blob becomes the version that the run begins with, and
-// after it the caller sees the version that the run has ended with.
+// In Caffe each blob is one piece of memory, which in-place layers overwrite. Here each version has
+// its own memory. In a keep-all net, this class makes a run of some layers behave as in Caffe:
+// before the run, the blob's visible contents become the version that the run begins with; after
+// the run, the blob shows the version that the run ended with.
 class BlobVersions {
  public:
   BlobVersions() = default;
   BlobVersions(const Graph& graph, const NetBlobs& blobs, const Bindings& bindings);
 
-  // Around a run of layers first to last, counted upwards in both directions.
+  // Call these before and after a run of layers first to last, counted upwards in both directions.
   void TakeFromBlobs(Direction direction, int first, int last) const;
   void ShowInBlobs(Direction direction, int first, int last) const;
 
  private:
-  // One of the values that a blob's name has in turn.
+  // One of the successive values of a blob.
   struct Version {
-    int writer = 0;  // layers, by number
+    int writer = 0;  // layers, by index
     std::set<int> readers;
     SyncedTensor* data = nullptr;
-    SyncedTensor* gradient = nullptr;  // null: none
+    SyncedTensor* gradient = nullptr;  // null if there is none
   };
   struct RewrittenBlob {
     Blob* blob = nullptr;
-    std::vector<Version> versions;  // as they are written
+    std::vector<Version> versions;  // in the order in which they are written
 
-    // The version that the layers up to this one leave; null if none of them writes the blob.
+    // The version after the layers up to this one; null if none of them writes the blob.
     const Version* After(int layer) const;
   };
 

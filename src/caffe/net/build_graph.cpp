@@ -9,7 +9,7 @@
 namespace caffe {
 namespace {
 
-// Fan-out needs no Split layers here: a value simply has several readers.
+// Fan-out needs no Split layers here, because a value may have several readers.
 class GraphWiring {
  public:
   GraphWiring(const std::vector<std::shared_ptr<Layer>>& layers, Graph* graph)
@@ -57,7 +57,7 @@ class GraphWiring {
                                  "'; no layer above it has such a top", hint));
   }
 
-  // For a bottom that has no maker yet: the layers are in the wrong order, or form a loop.
+  // For a bottom that has no producer yet: the layers are in the wrong order, or form a loop.
   std::string MakerBelow(const std::string& bottom) const {
     for (const std::shared_ptr<Layer>& layer : layers_) {
       const auto names = [&](const auto& blobs) {

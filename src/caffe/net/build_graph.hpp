@@ -1,4 +1,4 @@
-// From layers to the graph's first stage: layer calls wired by blob names.
+// Builds the graph's first stage from layers: layer calls wired by blob names.
 #pragma once
 
 #include <memory>

@@ -19,12 +19,12 @@
 namespace caffe {
 namespace {
 
-// Of bytes, whatever they are.
+// True if the op copies bytes of any type.
 bool MovesNumbers(const Op& op) {
   return op.is_view() || op.As<ops::Concat>() != nullptr || op.As<ops::SliceOf>() != nullptr;
 }
 
-// How a step in 8 bits reads its weights; nothing for another one.
+// How an 8-bit step reads its weights; nothing if it is not one.
 std::optional<runtime::WeightRows> RowsOf(const runtime::ProgramFile::Step& step,
                                           const TensorDesc& weights) {
   if (step.signature.data != DType::kInt8) return std::nullopt;
@@ -55,9 +55,9 @@ class ProgramMaker {
     }
   }
   int TensorOf(const Value* value);
-  // The same in plain order, as callers read blobs.
+  // The tensor in plain layout, as callers read blobs.
   int PlainTensorOf(const Value* value);
-  // Keeps weights that only steps in 8 bits read as they read them.
+  // Stores weights that only 8-bit steps read as 8-bit numbers.
   void FoldWeights();
   runtime::ProgramFile Take() { return std::move(program_); }
   runtime::ProgramFile& program() { return program_; }
@@ -88,7 +88,7 @@ class ProgramMaker {
   std::set<const Node*> made_ahead_;
   std::set<const Value*> read_;
   std::set<const Value*> copies_;                  // of weights
-  std::map<const Value*, const Value*> unpacked_;  // what a packed one was
+  std::map<const Value*, const Value*> unpacked_;  // packed value -> value before packing
   std::map<const Value*, int> numbers_;
 };
 
@@ -121,7 +121,7 @@ void ProgramMaker::AddStep(const Node& node) {
   const DType made = node.outputs[0]->desc.dtype;
   if (node.op.is_view()) signature.data = made;
   if (MovesNumbers(node.op) && Is8Bit(made)) signature = {DType::kInt8, DType::kFloat};
-  // A mask that nobody reads is not written, but keeps its tensor: the arena has its place.
+  // A mask without readers is not written, but keeps its tensor, because the arena has room for it.
   std::vector<int> outputs = TensorsOf(node.outputs);
   for (size_t i = 1; i < outputs.size(); ++i) {
     if (read_.count(node.outputs[i]) == 0) outputs[i] = -1;
@@ -162,7 +162,7 @@ void ProgramMaker::SetConstant(const TensorView& view, runtime::ProgramFile::Ten
   tensor->constant = memory;
 }
 
-// Behind the plan's arena: blobs that the caller sees, and states.
+// Allocates memory after the plan's arena: for blobs that the caller sees, and states.
 int64_t ProgramMaker::PlaceOfOwn(const TensorDesc& desc) {
   const int64_t place = WholeLines(program_.activation_bytes);
   program_.activation_bytes = place + WholeLines(static_cast<int64_t>(desc.bytes()));
@@ -201,7 +201,7 @@ int ProgramMaker::PlainTensorOf(const Value* value) {
 }
 
 void ProgramMaker::FoldWeights() {
-  // By tensor; nothing where steps read it in several ways.
+  // By tensor; nothing if steps read it in several ways.
   std::map<int, std::optional<runtime::WeightRows>> rows;
   for (const runtime::ProgramFile::Step& step : program_.steps) {
     for (size_t i = 0; i < step.inputs.size(); ++i) {

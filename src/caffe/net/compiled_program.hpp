@@ -1,4 +1,4 @@
-// What `caffe compile` writes of a net.
+// Makes the program that `caffe compile` writes for a net.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace caffe {
 
-// The forward steps of a compiled graph, with the weights that `bindings` hold; copies of weights
-// must have been made. What the plan has packed for this machine's kernels goes into the file as it
-// was before. Throws Unsupported, naming the layer, for what only the library can run.
+// The forward steps of a compiled graph, with the weights in `bindings`; copies of weights must be
+// up to date. Weights that the plan packed for this machine's kernels go into the file unpacked.
+// Throws Unsupported, naming the layer, for steps that only the full library can run.
 runtime::ProgramFile MakeProgram(const Graph& graph, const Bindings& bindings,
                                  const std::vector<std::string>& inputs,
                                  const std::vector<std::string>& outputs);

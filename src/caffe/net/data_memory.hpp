@@ -1,4 +1,4 @@
-// DataMemory: host memory that the data layers of some nets take beside their plans.
+// DataMemory: host memory that data layers of nets use outside their plans.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace caffe {
 
-// So many batches that each record is used.
+// Enough batches to use every record.
 inline constexpr uint64_t kEndless = std::numeric_limits<uint32_t>::max();
 
 class DataMemory {
  public:
-  // Of the net's data layers, after each has given `batches`.
+  // Adds the memory of the net's data layers after each has delivered `batches`.
   void Add(const Net& net, uint64_t batches);
   void PutInto(PlanMemory* memory) const;
 
  private:
   int64_t read_ahead_ = 0;
-  std::map<std::string, int64_t> mapped_;  // by file: nets that read one share its pages
+  std::map<std::string, int64_t> mapped_;  // by file: nets that read the same file share its pages
 };
 
 }  // namespace caffe

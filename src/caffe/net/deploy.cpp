@@ -11,7 +11,7 @@
 namespace caffe {
 namespace {
 
-// What a loss applies to scores before it compares them with labels; empty: nothing.
+// The activation that a loss applies to scores before it compares them with labels; empty if none.
 std::string ActivationOf(const std::string& loss) {
   static const std::map<std::string, std::string> kActivations = {
       {"SoftmaxWithLoss", "Softmax"},
@@ -60,8 +60,8 @@ class DeployMaker {
   }
 
  private:
-  // Layers that read data; where there are none, inputs and made-up data of a net with a loss,
-  // which stand for them.
+  // Layers that read data. If there are none and the net has a loss, inputs and DummyData layers
+  // stand for them.
   void FindData() {
     is_data_.assign(layers_.size(), false);
     const bool has_loss = Mark(&LayerTraits::is_loss, "", nullptr);
@@ -71,7 +71,7 @@ class DeployMaker {
     Require(is_found, "net '", net_.name(),
             "' has no data layer in phase TEST: it is for inference already");
   }
-  // Whether there are layers with a trait, but of another type than `except`.
+  // True if there are layers with the trait that are not of type `except`; marks them.
   bool Mark(bool LayerTraits::*trait, const std::string& except, std::vector<bool>* marks) const {
     bool is_found = false;
     for (int i = 0; i < layers_.size(); ++i) {
@@ -83,7 +83,7 @@ class DeployMaker {
   }
 
   bool IsData(int i) const { return is_data_[i]; }
-  // In testing its first top is its first bottom, whatever the labels, which it passes on.
+  // In phase TEST, its first top is its first bottom, whatever the labels; it passes them on.
   bool PassesData(int i) const { return layers_[i].type() == "Mixup"; }
   bool NeedsLabels(int i) const {
     if (PassesData(i)) return false;
@@ -107,7 +107,7 @@ class DeployMaker {
     }
   }
 
-  // Labels, and what is made of them.
+  // Finds labels and everything computed from them.
   void FindLabels() {
     for (int i = 0; i < layers_.size(); ++i) {
       if (PassesData(i)) labels_.insert(layers_[i].top(1));
@@ -118,8 +118,8 @@ class DeployMaker {
     }
   }
 
-  // Of the layers that compare with one label only the last one's scores are an answer: those
-  // before it are there to help training.
+  // If several layers compare with the same label, only the last one's scores are an answer: the
+  // earlier ones are auxiliary losses for training.
   void FindAnswers() {
     std::map<std::string, int> last;  // by label
     std::set<std::string> read;
@@ -154,7 +154,7 @@ class DeployMaker {
     }
   }
 
-  // From the answers back to the inputs; of what is written in place the last layer comes first.
+  // From the answers back to the inputs. Of layers that write in place, the last one comes first.
   void KeepMakers(std::set<std::string> wanted) {
     keeps_.assign(layers_.size(), false);
     for (int i = layers_.size() - 1; i >= 0; --i) {
@@ -173,7 +173,7 @@ class DeployMaker {
     for (int k = 0; k < layers_[i].top_size(); ++k) {
       if (!IsInput(layers_[i].top(k))) continue;
       input.add_top(layers_[i].top(k));
-      // Blobs of a net without memory have no shapes.
+      // Uses the graph's shape, because blobs of an unallocated net have no shapes.
       const Shape& shape = net_.graph().calls[i].tops[k]->desc.shape;
       BlobShape* const dims = input.mutable_input_param()->add_shape();
       for (int axis = 0; axis < shape.num_axes(); ++axis)

@@ -18,7 +18,7 @@ bool IsIncluded(const LayerParameter& layer, const NetState& state) {
              : std::none_of(layer.exclude().begin(), layer.exclude().end(), meets);
 }
 
-// The layer that makes a blob in other states; null if there is none.
+// The excluded layer that makes a blob in other states; null if there is none.
 const LayerParameter* FindLeftOutMaker(const NetParameter& definition, const std::string& blob) {
   for (const LayerParameter& layer : definition.layer()) {
     const bool makes_it =
@@ -70,7 +70,7 @@ void CheckNoBottomWasLeftOut(const NetParameter& definition, const NetParameter&
     for (const std::string& bottom : layer.bottom()) {
       if (made.count(bottom) > 0) continue;
       const LayerParameter* maker = FindLeftOutMaker(definition, bottom);
-      if (maker == nullptr) continue;  // misspelt, perhaps
+      if (maker == nullptr) continue;  // may be misspelt
       const std::string& phase = Phase_Name(definition.state().phase());
       throw InvalidArgument(
           StrCat(PlaceOf(layer), ": unknown bottom '", bottom, "' in phase ", phase, "; layer '",

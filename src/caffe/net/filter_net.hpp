@@ -1,12 +1,12 @@
-// What a net's state leaves out of a definition.
+// Checks a net from which the net state has excluded layers.
 #pragma once
 
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
-// Throws InvalidArgument where a layer of `filtered` reads what only a layer makes that
-// Net::FilterNet left out of `definition`.
+// Throws InvalidArgument if a layer of `filtered` reads a blob that is made only by a layer which
+// Net::FilterNet excluded from `definition`.
 void CheckNoBottomWasLeftOut(const NetParameter& definition, const NetParameter& filtered);
 
 }  // namespace caffe

@@ -13,9 +13,8 @@
 namespace caffe {
 namespace {
 
-// Element, in memory order, of the first NaN or infinity; bytes (masks, packed weights) have none.
-// Memory that the host cannot read is copied piece by piece.
-// Needs no memory of its own where the host can read the device's.
+// Index, in memory order, of the first NaN or infinity; bytes (masks, packed weights) have none.
+// Device memory that is not host-accessible is copied in pieces; otherwise nothing is allocated.
 std::optional<int64_t> FirstNonFinite(DType dtype, const void* data, size_t bytes, Device& device) {
   if (data == nullptr || dtype == DType::kUInt8) return std::nullopt;
   constexpr size_t kPiece = size_t{16} << 20;

@@ -11,9 +11,9 @@
 namespace caffe {
 namespace {
 
-constexpr uint64_t kPass = 5;  // any: of all passes the same
+constexpr uint64_t kPass = 5;  // arbitrary, but the same for all passes
 
-// Of an element of an output, in the sum that is differentiated.
+// Weight of an output element in the sum that is differentiated.
 double Factor(const Net& net, const std::string& output, int64_t element) {
   const float weight = net.loss_weight(output);
   if (weight != 0) return weight;
@@ -61,13 +61,13 @@ GradientDifference Compare(Net& net, const std::string& name, Blob& blob,
   const std::vector<double> gradient(diff, diff + blob.count());
   std::vector<double> estimates;
   for (int64_t i = 0; i < blob.count(); ++i) estimates.push_back(Estimate(net, blob, i, step));
-  double scale = is_double ? 1e-3 : 1e-2;  // below which rounding counts
+  double scale = is_double ? 1e-3 : 1e-2;  // smaller gradients are dominated by rounding
   for (const double number : gradient) scale = std::max(scale, std::abs(number));
   for (const double number : estimates) scale = std::max(scale, std::abs(number));
   GradientDifference worst{.variable = name, .count = blob.count()};
   for (int64_t i = 0; i < blob.count(); ++i) {
     const double error = std::abs(gradient[i] - estimates[i]) / scale;
-    if (i > 0 && error <= worst.error) continue;  // not for NaN
+    if (i > 0 && error <= worst.error) continue;  // false for NaN
     worst.element = i;
     worst.gradient = gradient[i];
     worst.estimate = estimates[i];

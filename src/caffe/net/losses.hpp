@@ -1,4 +1,4 @@
-// A net's loss, read at once or a pass later.
+// Reads a net's loss, immediately or asynchronously.
 #pragma once
 
 #include <deque>
@@ -11,18 +11,17 @@
 
 namespace caffe {
 
-// The weighted sum of the tops that have a loss weight, of layers first to last. Waits for the
-// device.
+// The weighted sum of the tops with a loss weight, of layers first to last. Waits for the device.
 float LossOf(const Graph& graph, const Bindings& bindings, int first, int last);
 
-// Losses on their way to the host, which goes on meanwhile.
+// Losses that are being copied to the host while the host continues.
 class LossesInFlight {
  public:
   explicit LossesInFlight(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
-  // Behind the passes that the device has been given.
+  // Sends the loss after all passes that were launched so far.
   void Send(const Graph& graph, const Bindings& bindings);
-  // The oldest that was sent.
+  // Waits for the loss that was sent first.
   float Await();
 
  private:
@@ -31,7 +30,7 @@ class LossesInFlight {
     float weight = 0;
   };
   struct InFlight {
-    std::vector<Part> parts;  // one after the other in memory
+    std::vector<Part> parts;  // consecutive in memory
     std::shared_ptr<void> memory;
     std::unique_ptr<Event> arrived;
     size_t bytes = 0;
@@ -39,7 +38,7 @@ class LossesInFlight {
   InFlight Take(size_t bytes);
 
   std::shared_ptr<Device> device_;
-  std::deque<InFlight> in_flight_, idle_;  // idle: whose memory can serve again
+  std::deque<InFlight> in_flight_, idle_;  // idle_: memory for reuse
 };
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// Whether a plan fits into a device's memory, said before the first byte is taken.
+// Checks that a plan fits into a device's memory, before any is allocated.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace caffe {
 
-// Bytes that a plan takes, or that are taken while it runs.
+// Bytes that a plan takes, or that others take while it runs.
 struct MemoryNeed {
   int64_t activations = 0;  // grow with the batch
   int64_t workspace = 0;
@@ -15,8 +15,8 @@ struct MemoryNeed {
   int64_t total() const { return activations + workspace + persistent + reserved; }
 };
 
-// Empty where the need fits into what is free. Otherwise one sentence: what is needed for what,
-// what is free, and the largest batch that fits (`batch` is the plan's; 0: unknown).
+// Empty if the need fits into the free memory. Otherwise one sentence: what is needed for what,
+// what is free, and the largest batch that fits (`batch`: the plan's; 0: unknown).
 std::string MemoryShortage(const MemoryNeed& need, int64_t free_bytes, int64_t batch);
 
 }  // namespace caffe

@@ -21,7 +21,7 @@ bool IsThere(const fs::path& file) {
   return fs::is_regular_file(file, ignored);
 }
 
-// Null where no layer of this phase reads files.
+// Null if no layer of this phase reads files.
 const LayerParameter* DataLayer(const NetParameter& net) {
   for (const LayerParameter& layer : net.layer()) {
     if (layer.bottom_size() == 0 && !SourceOf(layer).empty()) return &layer;
@@ -34,7 +34,7 @@ void AddLabels(const std::string& file, ModelInfo* info) {
   for (const std::string& name : names.names()) info->add_label(name);
 }
 
-// What lies in a database's folder, or beside a list.
+// The information in a database's folder, or next to a list file.
 ModelInfo BesideData(const LayerParameter& layer) {
   ModelInfo info;
   const fs::path source = SourceOf(layer);

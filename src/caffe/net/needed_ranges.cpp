@@ -9,9 +9,9 @@
 namespace caffe {
 namespace {
 
-// Who asks for a precision that needs ranges.
+// Names the net or layer that requests a precision for which ranges are needed.
 struct Asking {
-  std::string who;  // for messages; empty: nobody
+  std::string who;  // for messages; empty if none
   Precision precision = INT8;
 };
 
@@ -22,7 +22,7 @@ Asking WhoAsks(const NetParameter& param, const NetOptions& options) {
     const auto found = std::ranges::find_if(layers, [&](const LayerParameter& layer) {
       return layer.has_precision() && layer.precision() == precision;
     });
-    // A net that is trained for 8 bits rounds in layers of precision INT8, too.
+    // In a net that is trained for 8 bits, layers of precision INT8 round, too.
     const Precision meant = of_net.fakes_8_bits ? FAKE_INT8 : precision;
     if (found != layers.end()) return {StrCat("layer '", found->name(), "'"), meant};
     if (precision == INT8 ? of_net.in_8_bits : of_net.fakes_8_bits) return {"it", precision};

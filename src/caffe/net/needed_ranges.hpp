@@ -1,4 +1,4 @@
-// The ranges of blobs that a net of precision INT8 or FAKE_INT8 needs.
+// Reads the ranges of blobs that a net of precision INT8 or FAKE_INT8 needs.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace caffe {
 
-// Null where no layer is to be computed in 8 bits or rounded to them. `param` is filtered. Throws
+// Null if no layer is computed in 8 bits or rounded to them. `param` is filtered. Throws
 // InvalidArgument for precision INT8 in phase TRAIN, for a net without a calibration file and for
-// another net's file, IoError for a file that cannot be read.
+// another net's file; IoError for a file that cannot be read.
 std::shared_ptr<const BlobRanges> NeededRanges(const NetParameter& param,
                                                const NetOptions& options);
 

@@ -82,7 +82,7 @@ void Net::BackwardFromTo(int start, int end) {
 float Net::ForwardBackward() {
   const ThreadClaim::Scope scope = impl_->Claim();
   impl_->RunForwardBackward(impl_->NextPass());
-  // Asked for last, because a device is waited for.
+  // Last, because it waits for the device.
   return impl_->Loss(0, impl_->last_layer());
 }
 
@@ -315,7 +315,7 @@ void Net::SaveProgram(const std::string& file) {
   program.net = name();
   program.made_by = StrCat("Cortado ", CAFFE_VERSION);
   const std::string bytes = runtime::WriteProgram(program);
-  runtime::ReadProgram(bytes);  // as whoever loads it does
+  runtime::ReadProgram(bytes);  // checks the file as the runtime does
   WriteFileAtomically(file, bytes);
 }
 

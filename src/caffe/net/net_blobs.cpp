@@ -59,13 +59,13 @@ void BindData(const Value& value, SyncedTensor& tensor, Bindings* bindings) {
   (*bindings)[value.id] = &tensor;
 }
 
-// Zeroed: not each diff is written.
+// Zeroed, because some diffs are never written.
 void BindDiff(const Value& value, SyncedTensor& tensor, Bindings* bindings) {
   tensor.Reset(value.desc);
   (*bindings)[value.id] = &tensor;
 }
 
-// In blobs, where others can reach it.
+// True if the memory belongs to a blob, where users can reach it.
 bool HasOwnMemory(const Value& value) {
   return value.is_kept || value.kind == ValueKind::kExternal;
 }

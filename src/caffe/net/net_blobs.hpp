@@ -14,10 +14,10 @@
 
 namespace caffe {
 
-// Which blobs there are does not change from plan to plan; their shapes and layouts do.
+// The set of blobs is fixed; their shapes and layouts depend on the plan.
 class NetBlobs {
  public:
-  // Before anything else is called.
+  // Must be called first.
   void Create(const Graph& graph, const std::shared_ptr<Device>& device,
               const std::shared_ptr<ThreadClaim>& claim);
   bool are_created() const { return !blobs_.empty(); }
@@ -34,19 +34,19 @@ class NetBlobs {
   const std::vector<std::string>& output_names() const { return output_names_; }
   const std::vector<Blob*>& inputs() const { return inputs_; }
   const std::vector<Blob*>& outputs() const { return outputs_; }
-  // By name, where it is not 0.
+  // Nonzero loss weights, by blob name.
   const std::map<std::string, float>& loss_weights() const { return loss_weights_; }
 
-  // Gives each blob the shape that it has in the plan, and memory to those that outlive a run. In a
-  // plan that does not keep all, the numbers of the others cannot be reached.
+  // Gives each blob its shape in the plan, and memory to blobs that outlive a run. In a plan that
+  // is not keep-all, the other blobs cannot be read.
   void Bind(const Graph& graph, bool keep_all, Bindings* bindings);
-  // Whether an input has another shape than in the plan.
+  // True if an input has another shape than in the plan.
   bool InputsWereReshaped(const Graph& graph) const;
-  // Whether another blob has.
+  // True if a blob that is no input has another shape than in the plan.
   bool OthersWereReshaped(const Graph& graph) const;
-  // Those of inputs that are not the prototxt's.
+  // Shapes of inputs that differ from the prototxt's.
   std::map<std::string, Shape> ReshapedInputs(const Graph& graph) const;
-  // Writes a keep-all net's diffs of losses, which backward begins with: their weights, scaled.
+  // Sets the diffs of a keep-all net's losses, where backward begins, to the scaled loss weights.
   void FillLossDiffs(const Graph& graph, double loss_scale);
 
  private:
@@ -59,7 +59,7 @@ class NetBlobs {
   std::vector<std::string> input_names_, output_names_;
   std::vector<Blob*> inputs_, outputs_;
   std::map<std::string, float> loss_weights_;
-  std::map<std::string, Shape> defined_input_shapes_;  // the prototxt's
+  std::map<std::string, Shape> defined_input_shapes_;  // in the prototxt
 };
 
 }  // namespace caffe

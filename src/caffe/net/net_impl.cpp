@@ -19,7 +19,7 @@
 namespace caffe {
 namespace {
 
-// Fields of a layer that the net has defaults for and that no pass looks at.
+// Sets fields of a layer for which the net has defaults that no pass reads.
 void FillDefaults(const NetParameter& net, LayerParameter* layer) {
   if (net.has_default_cudnn_math_override() && !layer->has_cudnn_math_override()) {
     layer->set_cudnn_math_override(net.default_cudnn_math_override());
@@ -42,14 +42,14 @@ NetParameter Filtered(const NetParameter& definition) {
   return param;
 }
 
-// The layers to compile. Plug-ins that have some of them are loaded.
+// The layers to compile. Loads plug-ins that provide some of them.
 NetParameter ToCompile(const NetParameter& definition, const NetOptions& options) {
   for (const std::string& plugin : definition.plugin()) LoadPlugin(plugin);
   NetParameter param = Filtered(definition);
   return options.lenient ? WithoutUnknownLayers(param) : param;
 }
 
-// With what the environment adds.
+// Checks the options and adds those of the environment.
 NetOptions Checked(NetOptions options) {
   Require(options.memory_limit >= 0, "net: memory_limit is ", options.memory_limit,
           "; it must be positive, or 0 for none");
@@ -154,8 +154,8 @@ void Net::Impl::AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback
   callbacks->push_back(std::move(callback));
 }
 
-// Shapes of blobs that are no inputs follow from the inputs', as where Caffe's layers set them.
-// Weights cannot be recomputed: one that has changed its shape is an error.
+// Shapes of blobs that are not inputs follow from the inputs', as in Caffe, where layers set them.
+// Weights cannot be recomputed, so a changed shape is an error.
 void Net::Impl::RestorePlannedShapes() {
   memory.params.CheckShapes(plan.graph(), [](const Shape& has, const Shape& needs) {
     return StrCat("was reshaped to ", has, "; the layer needs ", needs);

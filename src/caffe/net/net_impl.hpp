@@ -1,4 +1,4 @@
-// What a Net is made of.
+// The implementation of Net.
 #pragma once
 
 #include <memory>
@@ -29,25 +29,25 @@ struct Net::Impl {
   int IndexOfLayer(const std::string& name) const;  // throws InvalidArgument
   ThreadClaim::Scope Claim() { return {*claim, "net", source.param.name()}; }
 
-  // Another net of this definition, for the shapes that the inputs of `self` (whose this is) have
-  // now, which reads the same weights. Throws InvalidArgument where Caffe::mode() names another
+  // Builds a net with the same definition and the current input shapes that shares our weights.
+  // `self` is the net that owns this. Throws InvalidArgument if Caffe::mode() selects another
   // device.
   std::unique_ptr<Net> WithSameWeights(const Net& self, const NetOptions& options) const;
   void CheckLayers(const char* what, int first, int last) const;
   void AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback);
-  // Undoes what a caller has made of shapes of blobs that are no inputs.
+  // Undoes a caller's reshaping of blobs that are no inputs.
   void RestorePlannedShapes();
   void Reshape();
   void ReshapeIfInputsWere();
   void ShowLossScale(const double* on_device);
 
-  // The next pass of a caller that is no solver.
+  // The next pass, for callers other than solvers.
   TrainingPass NextPass();
   Executor::RunOptions OptionsOf(const TrainingPass& pass) const;
-  // Forward and backward in one run, where nothing may look at what is between them.
+  // True if forward and backward are one run, because nothing may examine blobs in between.
   bool RunsBothAtOnce() const;
   void RunForwardBackward(const TrainingPass& pass);
-  // Layers first to last, counted upwards in both directions.
+  // Runs layers first to last, counted upwards in both directions.
   void Run(Direction direction, int first, int last, const TrainingPass& pass);
   void RunLayers(Direction direction, int first, int last, const TrainingPass& pass);
   void RunPlan(const Executor::RunOptions& run);
@@ -59,7 +59,7 @@ struct Net::Impl {
   NetMemory memory;
   ActivePlan plan;
   LossesInFlight losses;
-  uint64_t pass = 0, next_pass = 0;  // of the last forward and of the next
+  uint64_t pass = 0, next_pass = 0;  // of the last forward pass and of the next one
   std::vector<LayerCallback> before_forward, after_forward, before_backward, after_backward;
   std::shared_ptr<ThreadClaim> claim = std::make_shared<ThreadClaim>();
 };

@@ -58,7 +58,7 @@ void NetMemory::CheckFits(const NetSource& source, const Graph& graph) {
   const std::string where =
       StrCat("net '", source.param.name(), "' (", Phase_Name(source.param.state().phase()), ") on ",
              source.device->description());
-  // What is reserved is an estimate, and the process may have taken it with an earlier net.
+  // Only a warning: the reserved part is an estimate, and an earlier net may already have taken it.
   if (need.total() - need.reserved > static_cast<int64_t>(*free))
     throw DeviceError(StrCat(where, ": out of memory: ", shortage));
   LOG(WARNING) << where << ": memory may run out: " << shortage;

@@ -1,4 +1,4 @@
-// NetMemory: what a net has in memory from run to run, whatever plan it runs by.
+// NetMemory: memory of a net that outlives runs and plans.
 #pragma once
 
 #include <map>
@@ -14,22 +14,22 @@ namespace caffe {
 struct NetMemory {
   explicit NetMemory(std::shared_ptr<Device> device) : device(std::move(device)) {}
 
-  // Where a program of this net finds its tensors. Blobs take the plan's shapes.
+  // Memory of the tensors of this net's programs. Gives blobs the plan's shapes.
   Bindings Bind(const Graph& graph, bool keep_all);
 
-  // In bytes: of parameters with their gradients, and of all else that outlives a run.
+  // Bytes of parameters, their gradients, and everything else that outlives a run.
   static int64_t PersistentBytes(const Graph& graph);
-  // Throws DeviceError where the device has less memory free than the plan will take.
+  // Throws DeviceError if the plan will take more memory than the device has free.
   static void CheckFits(const NetSource& source, const Graph& graph);
 
   std::shared_ptr<Device> device;
   NetBlobs blobs;
   NetParams params;
-  double loss_scale = 1;  // as a keep-all net's diffs of losses show it
+  double loss_scale = 1;  // shown in a keep-all net's diffs of losses
 
  private:
-  // Of values that are no blob's last version but outlive a run. A plan for other shapes finds them
-  // again under the value's name and version.
+  // Values that outlive a run and are not the last version of a blob. A plan for other shapes finds
+  // them by name and version.
   std::map<std::string, std::unique_ptr<SyncedTensor>> kept_;
 };
 

@@ -1,4 +1,4 @@
-// NetParams: a net's parameters, and their memory.
+// NetParams: a net's parameters and their memory.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ namespace caffe {
 
 class NetParams {
  public:
-  // For a net without parameters: throws what Create() would throw for fillers.
+  // For a net without memory: throws the errors that Create() would throw for fillers.
   static void CheckFillers(const Graph& graph);
-  // With their first values: the definition's, or the fillers'.
+  // Creates parameters with initial values from the definition or the fillers.
   void Create(const NetParameter& definition, const Graph& graph,
               const std::shared_ptr<Device>& device, uint64_t seed,
               const std::shared_ptr<ThreadClaim>& claim);
@@ -29,8 +29,8 @@ class NetParams {
   std::set<const Blob*> Owned() const;
 
   void Bind(const Graph& graph, Bindings* bindings) const;
-  // Throws InvalidArgument where the plan needs another shape than a parameter has; explain(has,
-  // needs) says what of it.
+  // Throws InvalidArgument if the plan needs another shape than a parameter has; explain(has,
+  // needs) makes that part of the message.
   template <typename Explain>
   void CheckShapes(const Graph& plan, const Explain& explain) const {
     for (size_t i = 0; i < std::min(by_layer_.size(), plan.calls.size()); ++i) {

@@ -58,8 +58,8 @@ int64_t PeakOf(const NetSource& source, const Plan& plan) {
   return MemoryOf(*plan.graph, source.options.solver_states).total();
 }
 
-// The plan that takes least: not always that which recomputes most, because what it makes again
-// takes memory, too.
+// The plan that takes the least memory. It need not be the one that recomputes most, because
+// recomputed results take memory, too.
 Plan Smallest(const NetSource& source, const PlanKey& key, size_t num_layers) {
   Plan smallest = Compile(source, key, num_layers, kAll);
   const int all = smallest.graph->recomputed_nodes;
@@ -70,7 +70,7 @@ Plan Smallest(const NetSource& source, const PlanKey& key, size_t num_layers) {
   return smallest;
 }
 
-// A plan that fits with few recomputed nodes, `most` being one that fits with more.
+// A plan within the limit that recomputes few nodes. `most` fits and recomputes more.
 Plan FewestWithin(int64_t limit, const NetSource& source, const PlanKey& key, Plan most) {
   const size_t num_layers = most.graph->calls.size();
   int too_few = 0, enough = most.graph->recomputed_nodes;

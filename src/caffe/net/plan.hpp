@@ -1,4 +1,4 @@
-// Plan: what a net is compiled to for some shapes.
+// Plan: the result of compiling a net for some shapes.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace caffe {
 
-// What a plan depends on once the net is built.
+// Everything that plans of one net may differ by.
 struct PlanKey {
   std::map<std::string, Shape> input_shapes;           // of input blobs that were reshaped
   std::map<int, std::vector<Shape>> found_top_shapes;  // by layer, where they depend on data
@@ -23,11 +23,11 @@ struct PlanKey {
 struct Plan {
   PlanKey key;
   std::shared_ptr<const Graph>
-      graph;  // says which tensor is which blob, and why steps are as they are
+      graph;  // tells which tensor is which blob, and why steps are as they are
   std::shared_ptr<const Program> program;
 };
 
-// What stays the same from plan to plan of one net.
+// Everything that is common to the plans of a net.
 struct NetSource {
   NetParameter param;  // filtered
   NetOptions options;
@@ -37,19 +37,19 @@ struct NetSource {
   std::shared_ptr<RankExchange> exchange;  // null: the net computes alone
 };
 
-// Types of layers that do not say: the definition's default_* fields, its precision, else
+// Types for layers that do not set any: the definition's default_* fields, its precision, else
 // `precision`.
 PrecisionDefaults DefaultsOf(const NetParameter& param, Precision precision);
 
-// Of the first `num_layers` layers. What later ones will want of them is not known, so that
-// gradients are prepared for. Throws InvalidArgument where it would take more memory than the
+// Compiles the first `num_layers` layers. It prepares for gradients if later layers are missing,
+// because these may need them. Throws InvalidArgument if the plan would take more memory than the
 // options allow.
 Plan CompilePlan(const NetSource& source, const PlanKey& key, size_t num_layers);
 
-// What a plan takes, with `solver_states` tensors for each parameter.
+// Memory of a plan, with `solver_states` tensors for each parameter.
 PlanMemory MemoryOf(const Graph& graph, int solver_states);
 
-// Plans of a net that recompute less or more, the first one nothing.
+// Plans of a net with more or less recomputation; the first one recomputes nothing.
 std::vector<Plan> CompileTradeOffs(const NetSource& source, const PlanKey& key);
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// PlanCache: plans of one net for other shapes, so that a shape seen before costs no compilation.
+// PlanCache: plans of one net for other shapes, so that a shape seen before is not compiled again.
 #pragma once
 
 #include <list>
@@ -10,11 +10,11 @@
 
 namespace caffe {
 
-// Holds the plans that are not in use. They keep no memory of their own: whoever takes one gives it
-// what the plan before it had.
+// Holds the plans that are not in use. They keep no memory: the caller of Take() gives the plan the
+// memory of the previous one.
 class PlanCache {
  public:
-  // An image pyramid, or the sizes that a detector meets again and again.
+  // Enough for an image pyramid, or for the sizes that a detector sees again and again.
   static constexpr size_t kMost = 32;
 
   struct Entry {
@@ -22,7 +22,7 @@ class PlanCache {
     std::unique_ptr<Executor> executor;
   };
 
-  // Evicts the entry that was put first, when there are more than kMost.
+  // Evicts the oldest entry if there are more than kMost.
   void Put(Entry entry) {
     entries_.push_front(std::move(entry));
     if (entries_.size() > kMost) entries_.pop_back();
@@ -39,7 +39,7 @@ class PlanCache {
   void Clear() { entries_.clear(); }
 
  private:
-  std::list<Entry> entries_;  // the last put first
+  std::list<Entry> entries_;  // newest first
 };
 
 }  // namespace caffe

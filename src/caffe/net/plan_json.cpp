@@ -1,4 +1,4 @@
-// What `caffe plan --json` prints of a net.
+// Prints a plan as JSON, for `caffe plan --json`.
 #include "caffe/io/json.hpp"
 #include "caffe/plan_report.hpp"
 

@@ -27,10 +27,10 @@ std::string Describe(const Operands& values) {
   return text;
 }
 
-// Code of libraries, stacks and small objects that only running touches: see docs/memory.md.
+// Library code, stacks and small objects that are first touched by running: see docs/memory.md.
 constexpr int64_t kRunningBytes = int64_t{6} << 20;
 
-// Bytes of this process that are in memory.
+// Resident memory of this process, in bytes.
 int64_t ResidentBytes() {
   std::ifstream statm("/proc/self/statm");
   int64_t pages = 0, resident = 0;
@@ -43,7 +43,7 @@ int64_t ResidentBytes() {
 std::vector<PlanStep> PlanSteps(const Net& net) {
   const Graph& graph = net.graph();
   std::vector<PlanStep> steps;
-  std::set<const Node*> copies;  // not steps of an iteration
+  std::set<const Node*> copies;  // no steps of an iteration
   for (const WeightCopy& copy : WeightCopies(graph)) copies.insert(copy.node);
   for (const Node* node : graph.ScheduledNodes()) {
     if (copies.count(node) > 0) continue;
@@ -74,7 +74,7 @@ std::vector<PlanPass> PlanPasses(const Net& net) {
 
 PlanMemory MemoryOfPlan(const Net& net, int solver_states) {
   PlanMemory memory = MemoryOf(net.graph(), solver_states);
-  // A GPU's memory holds none of what follows.
+  // A GPU's memory contains none of the following.
   if (net.is_allocated() || !net.graph().options.device->is_host_accessible()) return memory;
   memory.program = ResidentBytes();
   memory.running = kRunningBytes;
@@ -91,7 +91,7 @@ void SetProfiling(Net& net, bool on) {
 std::vector<double> StepMilliseconds(Net& net) {
   const Executor& executor = TrainingNet(net).executor();
   std::vector<double> milliseconds;
-  const size_t copies = executor.program().copies.size();  // these come first and are no steps
+  const size_t copies = executor.program().copies.size();  // these come first and are not steps
   for (size_t i = copies; i < executor.step_times().size(); ++i) {
     const StepTime& time = executor.step_times()[i];
     milliseconds.push_back(time.runs == 0 ? 0

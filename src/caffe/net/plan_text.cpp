@@ -1,4 +1,4 @@
-// What `caffe plan` prints of a net.
+// Prints a plan as text, for `caffe plan`.
 #include <algorithm>
 #include <cstdio>
 #include <iomanip>
@@ -23,7 +23,7 @@ double Bytes(const Operands& values) {
   return bytes;
 }
 
-// 12.3 MiB, 456 B.
+// Formats bytes as "12.3 MiB" or "456 B".
 std::string Size(double bytes) {
   const char* const units[] = {"B", "KiB", "MiB", "GiB"};
   int unit = 0;
@@ -42,7 +42,7 @@ std::string Count(double count) {
   return text;
 }
 
-// Whether 16-bit operands are computed with as floats.
+// True if 16-bit operands are converted and computed as floats.
 bool IsWidened(const PlanStep& step) {
   return step.kernel.ends_with("-widened");
 }
@@ -53,7 +53,7 @@ std::string Milliseconds(double milliseconds) {
   return text;
 }
 
-// Of some steps, together.
+// Total cost of some steps.
 struct PlanCost {
   int steps = 0;
   double flops = 0, bytes = 0;
@@ -90,7 +90,7 @@ std::string FormatPasses(const Net& net) {
   return std::move(out).str();
 }
 
-// ", 0.012 ms" where it is known.
+// ", 0.012 ms" if known, else empty.
 std::string TimeOfStep(const PlanReport& report, size_t step) {
   if (!report.times || !report.times->step_ms[step]) return "";
   return ", " + Milliseconds(*report.times->step_ms[step]);
@@ -126,7 +126,7 @@ std::string FormatTimes(const PlanTimes& times) {
   return std::move(out).str();
 }
 
-// Lines that not every plan has are left out where they are 0.
+// Omits lines of rare items that are 0.
 std::string FormatMemory(const PlanMemory& memory) {
   std::ostringstream out;
   const auto line = [&](const char* name, int64_t bytes) {

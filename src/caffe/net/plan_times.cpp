@@ -12,7 +12,8 @@
 namespace caffe {
 namespace {
 
-// Of the processor's: a plan that takes more finds little there from one step to the next.
+// Size of the processor's cache: the steps of a plan that takes more memory evict each other's
+// data.
 constexpr int64_t kCacheBytes = int64_t{32} << 20;
 
 int64_t BatchOf(const Graph& graph) {
@@ -29,7 +30,7 @@ PlanTimes AddUpTimes(const Net& net, const std::function<double(const Node&)>& m
   PlanTimes times;
   times.batch = BatchOf(graph);
   for (const std::string& name : net.layer_names()) times.layers.push_back({name});
-  // Training changes weights in each iteration, so copies of them are made anew.
+  // Training changes the weights in each iteration, so their copies are recomputed each time.
   std::set<const Node*> copies;
   for (const WeightCopy& copy : WeightCopies(graph)) {
     copies.insert(copy.node);

@@ -1,4 +1,4 @@
-// Times of a net's plan, with a step that its solver adds.
+// Times of a net's plan, including its solver's update.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace caffe {
 
 PlanTimes TimesOfPlan(const Net& net, const std::optional<TimedStep>& update);
 
-// Adds up what `milliseconds` says of each node that runs a kernel.
+// Adds up `milliseconds` of each node that runs a kernel.
 PlanTimes AddUpTimes(const Net& net, const std::function<double(const Node&)>& milliseconds);
 
 }  // namespace caffe

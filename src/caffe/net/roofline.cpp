@@ -8,11 +8,11 @@
 namespace caffe {
 namespace {
 
-// Shares of the peaks that kernels reach in practice. Streaming kernels reach 80 to 95 % of the
-// memory's bandwidth. Convolutions reach half of the tensor cores' peak where they are large, less
-// where they are small; those are limited by memory or the launch here.
+// Fractions of the peaks that kernels reach in practice. Streaming kernels reach 80 to 95 % of the
+// memory bandwidth. Large convolutions reach half of the tensor cores' peak; small ones reach less,
+// but in this model memory or launch time limits them.
 constexpr double kMemoryShare = 0.8, kArithmeticShare = 0.5;
-// From one kernel's end to the next one's beginning in a captured graph, with the ramps of both.
+// Time between two kernels of a captured graph, including the ramps of both.
 constexpr double kLaunchMilliseconds = 0.003;
 
 double PeakOf(const Node& node, const DevicePeaks& peaks) {

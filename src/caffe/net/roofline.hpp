@@ -1,4 +1,4 @@
-// What a plan's steps take on a chip of which only the peaks are known.
+// Estimates step times of a plan on a chip from its peak performance.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,10 @@
 namespace caffe {
 
 double RooflineMilliseconds(const Node& node, const DevicePeaks& peaks);
-// `update`: the solver's, which only moves bytes.
+// `update`: the solver's update, which is limited by memory bandwidth.
 PlanTimes RooflineOfPlan(const Net& net, const std::optional<TimedStep>& update,
                          const DevicePeaks& peaks);
-// With the peaks of the net's device.
+// The same with the peaks of the net's device.
 PlanTimes RooflineOfPlan(const Net& net, const std::optional<TimedStep>& update);
 
 }  // namespace caffe

@@ -21,7 +21,7 @@ constexpr const char* kFirstLine = "cortado step times 1";
 
 using Times = std::map<std::string, double>;
 
-// Nothing where the text is not a whole file of this format.
+// Nothing if the text is not a complete file of this format.
 std::optional<Times> Parse(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
@@ -51,7 +51,7 @@ std::string Format(const Times& times) {
   return std::move(text).str();
 }
 
-// `warnings`: what is wrong with a file that is there is said.
+// `warnings`: logs a warning if a file exists and is invalid.
 Times Read(const std::string& path, bool warnings) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored)) return {};
@@ -97,7 +97,7 @@ void StepTimes::Save() const {
   }
   Times all = Read(path_, /*warnings=*/false);
   all.insert(seconds_.begin(), seconds_.end());
-  std::error_code ignored;  // the file's error says more
+  std::error_code ignored;  // the error of writing the file says more
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
   try {
     WriteFileAtomically(path_, Format(all));

@@ -39,7 +39,7 @@ float TrainingNet::ForwardBackward(const TrainingPass& pass) {
   const ThreadClaim::Scope scope = impl.Claim();
   impl.ShowLossScale(pass.loss_scale);
   impl.RunForwardBackward(pass);
-  // Asked for last, because a device is waited for.
+  // Last, because it waits for the device.
   return impl.Loss(0, impl.last_layer());
 }
 

@@ -1,4 +1,4 @@
-// TrainingNet: what solvers do with a net beyond what its users do.
+// TrainingNet: operations on a net that only solvers need.
 #pragma once
 
 #include <cstdint>
@@ -18,75 +18,76 @@ class Hdf5Writer;
 
 // One forward and backward pass.
 struct TrainingPass {
-  uint64_t number = 0;      // what random draws are keyed by
-  uint64_t ranks = 1;       // that train together and number their passes in turn
+  uint64_t number = 0;      // key of random numbers
+  uint64_t ranks = 1;       // number of ranks that train together and take pass numbers in turn
   bool accumulate = false;  // add to parameter gradients instead of overwriting them
-  // A factor of all losses, and so of all gradients, in memory of the net's device; see
+  // Factor of all losses, and so of all gradients, in memory of the net's device; see
   // NetParameter.global_grad_scale. A keep-all net shows it in the diffs of its losses. Null: 1.
   const double* loss_scale = nullptr;
-  // Hears of each parameter's gradient when it is final, while the rest is computed. May be null.
+  // Notified of each parameter's gradient when it is final, while the rest is computed. May be
+  // null.
   const Executor::GradientListener* listener = nullptr;
-  // Gets the loss before backward begins, where the net runs forward and backward apart: on the
-  // CPU, and in keep-all nets. May be empty.
+  // Called with the loss before backward begins, if the net runs forward and backward separately:
+  // on the CPU, and in keep-all nets. May be empty.
   std::function<void(float loss)> on_loss;
-  // Follows the pass, and is part of what a device replays; not in keep-all nets. May be null.
+  // Runs after the pass, and is captured with it; not for keep-all nets. May be null.
   AppendedWork* appended = nullptr;
 };
 
-// A parameter of a layer that is split over ranks. All ranks have memory for all of it, and each
-// computes and updates its own part.
+// A parameter of a layer that is split over ranks. Every rank has memory for the whole parameter
+// and computes and updates its own part.
 struct SplitParam {
   std::shared_ptr<Blob> blob;
   int64_t rows = 0;  // see RankExchange::Begin()
 
-  // In elements.
+  // Offset of a rank's part, in elements.
   int64_t Begin(const RankExchange& exchange, int rank) const {
     return exchange.Begin(rows, rank) * (blob->count() / rows);
   }
 };
 
-// A view of a net, which outlives it. Its thread rules are the net's.
+// A view of a net, which must outlive it. The net's threading rules apply.
 class CAFFE_EXPORT TrainingNet {
  public:
   explicit TrainingNet(Net& net) : net_(net) {}
 
-  // The weighted sum of the losses.
+  // Returns the weighted sum of the losses.
   float Forward(uint64_t pass);
-  // Of the last forward pass, whatever number is given.
+  // Runs backward of the last forward pass, whatever pass number is given.
   void Backward(const TrainingPass& pass);
   float ForwardBackward(const TrainingPass& pass);
-  // Without waiting for a device; Net::AwaitLoss() gives the loss.
+  // Launches a pass without waiting for the device; Net::AwaitLoss() returns the loss.
   void Launch(const TrainingPass& pass);
-  // The number of the pass that Net::Forward() makes next.
+  // Number of the pass that Net::Forward() makes next.
   void set_next_pass(uint64_t pass);
 
-  // Continues another run in place: its seed, and after the records that its data layers have
-  // delivered. Blobs, parameters and pointers to them stay.
+  // Continues another run in place: with its seed, and after the records that its data layers have
+  // delivered. Blobs, parameters and pointers to them stay valid.
   void ResumeFrom(uint64_t seed, const std::map<std::string, uint64_t>& delivered_records);
-  // Net's, with what follows where a parameter is not finite. Looks at gradients, too, where
-  // `backward` is given, which was the last pass.
+  // As Net::DescribeFirstNonFinite(), with `why_parameter` appended if a parameter is not finite.
+  // Also examines gradients if `backward`, the last pass, is given.
   std::string DescribeFirstNonFinite(const std::string& why_parameter,
                                      const TrainingPass* backward = nullptr) const;
-  // Of the parameters for which `is_asked` holds the first that is not finite; else empty. Runs
+  // Describes the first non-finite parameter for which `is_asked` returns true; else empty. Runs
   // nothing.
   std::string DescribeNonFiniteParameter(
       const std::function<bool(const Net::LearnableParam&)>& is_asked,
       const std::string& why_parameter) const;
-  // For exact resume: records delivered by each data layer.
+  // For exact resume: number of records delivered by each data layer.
   std::map<std::string, uint64_t> delivered_records() const;
 
-  // Values of the parameters, and their gradients with `write_diff`, into a file of HDF5 that the
-  // caller commits.
+  // Writes the values of the parameters, and their gradients if `write_diff`, into an HDF5 file.
+  // The caller commits the file.
   static void WriteTrained(const Net& net, bool write_diff, Hdf5Writer* writer);
 
-  // What runs the plan; another one after shapes have changed.
+  // Runs the plan; replaced by another executor when shapes change.
   Executor& executor() const;
   const Graph& graph() const { return net_.graph(); }
-  // How ranks that make the same passes exchange what layers need that are split over them; null
-  // for a net that computes alone.
+  // Exchange between ranks of the same passes, for layers that are split over them; null for a net
+  // that computes alone.
   RankExchange* exchange() const;
   std::vector<SplitParam> SplitParams() const;
-  // Memory of one of the plan's values; null for those in the arena.
+  // Memory of a value of the plan; null for values in the arena.
   SyncedTensor* tensor(const Value& value) const;
   const std::shared_ptr<Device>& device() const;
   // See CompileTradeOffs().

@@ -14,7 +14,7 @@ namespace caffe {
 NetParameter WithoutUnknownLayers(const NetParameter& net) {
   NetParameter left = net;
   left.clear_layer();
-  std::set<std::string> missing;  // blobs that no layer makes any more
+  std::set<std::string> missing;  // blobs without a producer
   for (const LayerParameter& layer : net.layer()) {
     const bool is_known = LayerRegistry::IsRegistered(layer.type());
     const auto& bottoms = layer.bottom();

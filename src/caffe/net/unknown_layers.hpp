@@ -1,13 +1,13 @@
-// Lenient nets: layers of types that nobody has registered.
+// Lenient nets: drops layers of unregistered types.
 #pragma once
 
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
-// The net without layers of unknown type and without those that need a top of one, with a warning
-// that names each. All else computes what it would have computed. Throws InvalidArgument when
-// nothing is left.
+// Returns the net without layers of unknown type and without layers that need their tops. Logs a
+// warning that names each of them. All other results stay the same. Throws InvalidArgument if no
+// layer is left.
 NetParameter WithoutUnknownLayers(const NetParameter& net);
 
 }  // namespace caffe

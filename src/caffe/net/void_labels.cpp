@@ -6,7 +6,7 @@
 namespace caffe {
 
 void TakeVoidLabels(NetParameter* net) {
-  std::map<std::string, int> ignored;  // by the blob of labels
+  std::map<std::string, int> ignored;  // by label blob
   for (const LayerParameter& layer : net->layer()) {
     if (layer.loss_param().has_ignore_label() && layer.bottom_size() == 2)
       ignored[layer.bottom(1)] = layer.loss_param().ignore_label();

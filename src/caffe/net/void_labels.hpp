@@ -5,9 +5,9 @@
 
 namespace caffe {
 
-// Tells each Accuracy without an ignore_label which label a loss that reads the same labels
-// ignores (void_label). In SegNet's nets that is a number beyond the classes, for which its own
-// Accuracy reads memory that is not its own.
+// Sets, for each Accuracy without an ignore_label, the label that a loss with the same label blob
+// ignores (void_label). In SegNet's nets that label is out of range, and SegNet's own Accuracy
+// reads out of bounds for it.
 void TakeVoidLabels(NetParameter* net);
 
 }  // namespace caffe

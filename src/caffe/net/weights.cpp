@@ -18,7 +18,8 @@
 namespace caffe {
 namespace {
 
-// Shapes agree when they are equal after the leading 1s of old files, which had always 4 axes.
+// Shapes agree if they are equal after dropping the leading 1s of old files, which always had 4
+// axes.
 bool FitsLegacy(const Shape& stored, const Shape& wanted) {
   if (stored == wanted) return true;
   if (stored.num_axes() != 4 || wanted.num_axes() > 4) return false;
@@ -40,18 +41,18 @@ void CopyLayer(const LayerParameter& source, const ParamBlobs& blobs) {
   }
 }
 
-// A layer in an HDF5 file and the numbers of the parameters that the file has of it.
+// A layer in an HDF5 file, and the indexes of its parameters in the file.
 struct Hdf5Layer {
   std::string name;
   std::vector<std::string> params;
 };
 
-// A name with slashes is a path of groups, so the group of layer 'a' may hold that of 'a/b'. In a
-// damaged file, groups may hold each other.
+// A name with slashes is a path of groups, so the group of layer 'a' may contain that of 'a/b'. In
+// a damaged file, groups may contain each other.
 std::vector<Hdf5Layer> LayersIn(const Hdf5Reader& reader, const std::string& file,
                                 const std::string& root) {
   constexpr int kMostDeep = 100;
-  constexpr uint64_t kBytesOfGroup = 32;  // at least
+  constexpr uint64_t kBytesOfGroup = 32;  // lower bound
   uint64_t left = std::filesystem::file_size(file) / kBytesOfGroup;
   std::vector<Hdf5Layer> layers;
   const auto visit = [&](const auto& self, const std::string& name, int deep) -> void {
@@ -78,7 +79,7 @@ std::vector<Hdf5Layer> LayersIn(const Hdf5Reader& reader, const std::string& fil
   return layers;
 }
 
-// Parameters are found by their numbers, as a file leaves out those that belong to another layer.
+// Looks up parameters by index, because a file omits parameters that belong to another layer.
 void CopyHdf5Layer(const Hdf5Reader& reader, const Hdf5Layer& source,
                    const std::set<const Blob*>& owned, const ParamBlobs& blobs) {
   for (const std::string& number : source.params) {
@@ -103,7 +104,7 @@ void CopyHdf5Layer(const Hdf5Reader& reader, const Hdf5Layer& source,
   }
 }
 
-// Copies layer by layer and keeps account.
+// Copies layer by layer and records the outcomes.
 class Transfer {
  public:
   Transfer(const std::vector<std::string>& names, const LayerBlobs& blobs)
@@ -118,7 +119,7 @@ class Transfer {
     return true;
   }
 
-  // copy(blobs) fills those of the layer.
+  // copy(blobs) fills the layer's blobs.
   template <typename CopyBlobs>
   void Copy(const std::string& name, const CopyBlobs& copy) {
     const size_t index = std::find(names_.begin(), names_.end(), name) - names_.begin();
@@ -127,8 +128,8 @@ class Transfer {
     Add(index, Net::WeightTransfer::kCopied);
   }
 
-  // `source` is what the text of an error calls it. Throws InvalidArgument where nothing fits: that
-  // is the source of another net.
+  // `source`: name of the source for the error message. Throws InvalidArgument if no layer fits,
+  // because the source then belongs to another net.
   std::vector<Net::WeightTransfer> Report(const char* source) {
     for (size_t i = 0; i < names_.size(); ++i) {
       if (!is_copied_[i]) Add(i, Net::WeightTransfer::kKept);
