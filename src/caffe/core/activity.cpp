@@ -134,7 +134,6 @@ void Activity::Call(Activity* one, const std::exception_ptr& error) {
 // Interrupts without the lock and in separate threads, because an interruption may hang
 // (ncclCommAbort). Meanwhile other threads must be able to begin and end activities, and the
 // watchdog must be able to end the process.
-// others have to begin and end activities meanwhile, and the watchdog to end the process.
 bool Activity::InterruptWaits(double seconds, const std::exception_ptr& error,
                               Clock::Duration patience) {
   Registry& registry = TheRegistry();

@@ -1,5 +1,5 @@
-// Sums over a block's elements in double, vectorised. The order of additions is part of the
-// function: it depends on the number of elements alone, not on the processor.
+// Vectorized sums over a block's elements, in double. The order of additions is part of the
+// contract: it depends only on the number of elements, not on the processor.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace caffe::cpu {
 
-// Consecutive lanes are added to kSums vectors in turn, so that no addition waits for the one
-// before it.
+// Consecutive vectors of lanes are added to kSums accumulators in turn, so that no addition waits
+// for the previous one.
 inline constexpr int kSums = 4, kLanes = 8;
 using Lanes = double __attribute__((vector_size(kLanes * sizeof(double))));
 
@@ -19,7 +19,7 @@ struct LanesOf {
   typedef T Type __attribute__((vector_size(kLanes * sizeof(T))));
 };
 
-// Elements that are read in lanes; those after them are added one by one.
+// Number of elements that are read in lanes; the rest is added one by one.
 inline int64_t WholeLanes(int64_t count) {
   return count / (kSums * kLanes) * (kSums * kLanes);
 }

@@ -1,4 +1,4 @@
-// One sweep over many tensors: they are cut into blocks, which threads share evenly.
+// BlockSweep: one loop over many tensors, which are cut into blocks that threads share evenly.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace caffe::cpu {
 
-// Where blocks begin depends on the tensors alone. Sums over blocks that are added in the order of
-// the blocks are therefore the same for any number of threads.
+// The blocks depend only on the tensors. Sums over blocks that are added in the order of the blocks
+// are therefore the same for any number of threads.
 class BlockSweep {
  public:
   static constexpr int64_t kBlockElements = kPointwiseGrain;
@@ -22,7 +22,7 @@ class BlockSweep {
     int64_t before;      // elements of all blocks before this one
   };
 
-  // `counts` are the elements of each tensor.
+  // `counts`: the number of elements of each tensor.
   explicit BlockSweep(std::span<const int64_t> counts) {
     for (size_t i = 0; i < counts.size(); ++i) {
       for (int64_t begin = 0; begin < counts[i]; begin += kBlockElements) {
@@ -35,8 +35,8 @@ class BlockSweep {
 
   const std::vector<Block>& blocks() const { return blocks_; }
 
-  // Calls fn(block, its number) for each block, from the last to the first within a thread. A
-  // sweep that follows another one forwards finds what that one read last in the cache.
+  // Calls fn(block, index) for each block, from the last to the first within a thread. A sweep that
+  // follows a forward sweep finds the elements that were read last still in the cache.
   template <typename Fn>
   void RunBackwards(const Fn& fn) const {
     ForThreads([&](size_t first, size_t end) {
@@ -51,14 +51,14 @@ class BlockSweep {
   }
 
  private:
-  // Calls fn(first, end) with the blocks of each thread.
+  // Calls fn(first, end) with the range of blocks of each thread.
   template <typename Fn>
   void ForThreads(const Fn& fn) const {
     ParallelFor(elements_, kBlockElements,
                 [&](int64_t begin, int64_t end) { fn(FirstFrom(begin), FirstFrom(end)); });
   }
 
-  // The first block that begins at this element of all or after it.
+  // The first block that begins at or after this element, counted over all tensors.
   size_t FirstFrom(int64_t element) const {
     const auto is_before = [](const Block& block, int64_t at) { return block.before < at; };
     return std::lower_bound(blocks_.begin(), blocks_.end(), element, is_before) - blocks_.begin();

@@ -1,4 +1,4 @@
-// Which pixels of its input a convolution of channels-last images over two axes reads.
+// Computes which input pixels a 2-D convolution of channels-last images reads.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace caffe::cpu {
 
-// The sizes of such a convolution. A tap is a place of the kernel; pixels are counted over all
+// The sizes of such a convolution. A tap is a position of the kernel; pixels are counted over all
 // images.
 struct ConvPatches {
   ConvPatches(const ops::ConvGeometry& geometry, const Shape& x, const Shape& y)
@@ -28,7 +28,7 @@ struct ConvPatches {
 
   int64_t group_channels() const { return channels / group; }
   int64_t group_outputs() const { return outputs / group; }
-  // The input's pixel that a tap of an output's pixel reads; -1 in the padding.
+  // The input pixel that a tap of an output pixel reads; -1 in the padding.
   int64_t Source(int64_t pixel, int64_t tap) const {
     const int64_t image = pixel / image_pixels, place = pixel % image_pixels;
     const int64_t row = place / out_width * stride[0] - pad[0] + tap / kernel_width * dilation[0];

@@ -25,8 +25,9 @@ std::string ModelName() {
   return "unknown processor";
 }
 
-// OpenMP counts processors but knows no limit of their time, which more threads would only use up
-// sooner. Each thread has a number of its own: once, unless somebody has chosen one.
+// OpenMP counts processors but ignores limits of CPU time, which more threads would only exhaust
+// sooner. The number of threads is a per-thread setting: it is set once per thread, unless the user
+// has chosen one.
 void TakeUsableProcessors() {
   thread_local bool is_done = false;
   if (std::exchange(is_done, true) || std::getenv("OMP_NUM_THREADS") != nullptr) return;
@@ -45,7 +46,7 @@ class CpuDevice final : public Device {
   int num_threads() const override { return omp_get_max_threads(); }
   void MakeCurrent() override { TakeUsableProcessors(); }
 
-  // Anonymous pages come zeroed and cost nothing until they are touched; large ones use huge pages.
+  // Anonymous pages are zeroed and cost nothing until touched; large allocations use huge pages.
   std::shared_ptr<void> Allocate(size_t bytes) override {
     if (bytes == 0) bytes = 1;
     if (bytes < kSmallBytes) {
@@ -70,7 +71,7 @@ class CpuDevice final : public Device {
   void Synchronize() override {}
 
  private:
-  // The sanitizer sees who leaves memory of malloc's.
+  // With AddressSanitizer, all memory comes from malloc, so that overruns are detected.
   static constexpr size_t kSmallBytes = CAFFE_ADDRESS_SANITIZER ? SIZE_MAX : 1 << 20;
 
   [[noreturn]] static void ThrowOutOfMemory(size_t bytes) {
@@ -79,7 +80,7 @@ class CpuDevice final : public Device {
   }
 };
 
-// For those who share threads out before they make a device.
+// For code that divides work among threads before it makes a device.
 const bool main_thread_is_limited = (TakeUsableProcessors(), true);
 
 const DeviceRegistrar registrar(DeviceKind::kCpu, {.make = [](int) -> std::shared_ptr<Device> {

@@ -1,4 +1,4 @@
-// Conversions between float and the 16-bit types, a run of elements at a time.
+// Converts rows of elements between float and the 16-bit types.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace caffe::cpu {
 
-// y[i] = x[i], rounded to nearest even where the type has fewer bits. `x` and `y` do not overlap.
+// y[i] = x[i], rounded to nearest even if the type has fewer bits. `x` and `y` must not overlap.
 void ConvertRow(const float16* x, float* y, int64_t count);
 void ConvertRow(const bfloat16* x, float* y, int64_t count);
 void ConvertRow(const float* x, float16* y, int64_t count);

@@ -46,7 +46,7 @@ std::vector<Signature> OneDnnSignatures() {
 }
 
 bool OneDnnMultiplies8Bits() {
-  const unsigned isa = dnnl_get_effective_cpu_isa();  // of a set that includes another all its bits
+  const unsigned isa = dnnl_get_effective_cpu_isa();  // a set has the bits of all sets it includes
   const auto has = [&](unsigned set) { return (isa & set) == set; };
   return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
 }
@@ -139,7 +139,7 @@ OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::me
 
 namespace {
 
-// Row-major, or the transpose of such a matrix read from its memory.
+// A row-major matrix, or the transpose of one that is read from its memory.
 dnnl::memory::desc MatrixDesc(int64_t rows, int64_t columns, bool is_transposed, DType dtype) {
   using dnnl::memory;
   return memory::desc({rows, columns}, OneDnnType(dtype),

@@ -1,5 +1,5 @@
-// oneDNN in our words. The only header that includes oneDNN, and the only place that knows how its
-// generations 2.x and 3.x differ.
+// Wrapper of oneDNN. The only header that includes oneDNN, and the only place that knows the
+// differences between its generations 2.x and 3.x.
 #pragma once
 
 #include <memory>
@@ -14,29 +14,30 @@ namespace caffe::cpu {
 const dnnl::engine& OneDnnEngine();
 dnnl::stream& OneDnnStream();
 
-// "oneDNN 2.6.3, instruction set 0x7": its version, and which kernels it may choose from.
+// "oneDNN 2.6.3, instruction set 0x7": its version, and the kernels that it may choose from.
 std::string OneDnnName();
 
-// True for float and, where the processor multiplies it natively, bfloat16.
+// True for float, and for bfloat16 if the processor multiplies it natively.
 bool OneDnnComputes(DType dtype);
-// {float} and, where the processor multiplies it natively, {bfloat16}, both with float sums.
+// {float}, and {bfloat16} if the processor multiplies it natively; both with float sums.
 std::vector<Signature> OneDnnSignatures();
-// Whether the processor multiplies 8-bit numbers by instructions for it: AVX-512 VNNI, AVX VNNI,
-// AMX. ONEDNN_MAX_CPU_ISA counts.
+// True if the processor has instructions to multiply 8-bit numbers: AVX-512 VNNI, AVX VNNI, AMX.
+// ONEDNN_MAX_CPU_ISA applies.
 bool OneDnnMultiplies8Bits();
-// Whether a convolution adds what its epilogue adds after its products, wherever that lies: from
-// AVX-512 on. ONEDNN_MAX_CPU_ISA counts.
+// True if convolutions always add an epilogue's addend after their products, wherever the addend is
+// stored: from AVX-512 on. ONEDNN_MAX_CPU_ISA applies.
 bool OneDnnAddsLast();
-// Whether it has AMX. ONEDNN_MAX_CPU_ISA counts.
+// True if the processor has AMX. ONEDNN_MAX_CPU_ISA applies.
 bool OneDnnMultipliesTiles();
-// Whether a convolution applies an epilogue as its post-ops: a sum, then a ReLU, or one of them.
+// True if post-ops of a convolution can apply the epilogue: a sum, a ReLU, or a sum, then a ReLU.
 bool OneDnnFuses(const ops::Epilogue& epilogue);
 dnnl::memory::data_type OneDnnType(DType dtype);
-// The tensor's logical dimensions with the strides of its layout; in another type than its own.
+// The tensor's logical dimensions with the strides of its layout; `type` replaces its own type.
 dnnl::memory::desc OneDnnDesc(const TensorDesc& desc);
 dnnl::memory::desc OneDnnDesc(const TensorDesc& desc, dnnl::memory::data_type type);
 
-// The description of a primitive from its arguments, which both generations take in one order.
+// Makes a primitive's description from its arguments, which both generations take in the same
+// order.
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc DescribeOneDnn(const dnnl::primitive_attr& attributes,
                                                   const Arguments&... arguments) {
@@ -47,7 +48,7 @@ typename Primitive::primitive_desc DescribeOneDnn(const dnnl::primitive_attr& at
 #endif
 }
 
-// The same of a gradient. `forward` describes the primitive whose gradient it is.
+// The same for a gradient. `forward` describes the forward primitive.
 template <typename Primitive, typename Forward, typename... Arguments>
 typename Primitive::primitive_desc DescribeOneDnnGradient(const dnnl::primitive_attr& attributes,
                                                           const Forward& forward,
@@ -67,14 +68,14 @@ inline void AppendEltwise(dnnl::algorithm what, float alpha, float beta, dnnl::p
 #endif
 }
 
-// A primitive with its operands' memory objects, made once and run often. Run allocates nothing of
-// ours: addresses are set in place, and the argument list is an array.
+// A primitive with memory objects for its operands, made once and run often. Run allocates none of
+// our memory: addresses are set in place, and the argument list is an array.
 class OneDnnPrimitive {
  public:
   OneDnnPrimitive() = default;
   explicit OneDnnPrimitive(dnnl::primitive primitive) : primitive_(std::move(primitive)) {}
 
-  // Declares an operand; its index is the order of declaration.
+  // Declares an operand; operands are indexed in the order of declaration.
   void AddOperand(int dnnl_argument, const dnnl::memory::desc& desc);
   void SetOperand(int index, void* data);
   int num_operands() const { return static_cast<int>(memories_.size()); }
@@ -86,11 +87,11 @@ class OneDnnPrimitive {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-// Copies between two descriptions of one tensor, adding to the destination if asked.
+// Copies between two descriptions of one tensor; adds to the destination if `accumulates`.
 OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
                                   bool accumulates, size_t* scratchpad_bytes);
 
-// c = or += op(a) op(b) + bias, all matrices row-major: by oneDNN's matmul.
+// c = or += op(a) op(b) + bias with row-major matrices, by oneDNN's matmul.
 class OneDnnProduct {
  public:
   struct Shape {
@@ -101,7 +102,7 @@ class OneDnnProduct {
   };
 
   OneDnnProduct() = default;
-  // Throws dnnl::error where oneDNN has none.
+  // Throws dnnl::error if oneDNN has no such product.
   OneDnnProduct(const Shape& shape, bool accumulates);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
@@ -113,10 +114,10 @@ class OneDnnProduct {
   size_t workspace_bytes_ = 0;
 };
 
-// Hands out aligned parts of a kernel's workspace.
+// Allocates aligned parts of a kernel's workspace.
 class WorkspaceLayout {
  public:
-  // Byte offset of a new part.
+  // Returns the byte offset of a new part.
   size_t Add(size_t bytes) {
     const size_t offset = bytes_;
     bytes_ += (bytes + 63) / 64 * 64;

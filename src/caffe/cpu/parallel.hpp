@@ -1,4 +1,4 @@
-// Loops over elements: threads outside, vectors inside.
+// Parallel loops over elements: threads outside, vectors inside.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace caffe::cpu {
 
 using caffe::ParallelFor;
 
-// Elements worth a thread of their own.
+// Minimum number of elements per thread.
 inline constexpr int64_t kPointwiseGrain = 16384;
 
-// The bytes of `from`, to where as many lie; nothing where they lie there already.
+// Copies the bytes of `from` to `to`, which has as many; does nothing if both have one address.
 inline void CopyBytes(const TensorView& from, const TensorView& to) {
   if (from.data == to.data) return;
   constexpr int64_t kBytesAtOnce = 1 << 16;
@@ -52,9 +52,9 @@ void Map(const Fn& fn, const T* x, const T* z, T* y, int64_t count) {
   });
 }
 
-// Calls fn(first, lanes) until each channel had its turn: kLanes at a time, and all where there are
-// fewer. The last ones have it together with some before them, so results have to be the same when
-// they are made again; to copy a part of a vector takes longer than to compute.
+// Calls fn(first, lanes) for all channels: kLanes at a time, or all if there are fewer. The last
+// call overlaps the previous one, so fn must give the same results when repeated; copying part of a
+// vector would take longer than computing it again.
 template <int64_t kLanes, typename Fn>
 inline CAFFE_FORCE_INLINE void ForEachLanes(int64_t channels, const Fn& fn) {
   if (channels < kLanes) return fn(0, channels);

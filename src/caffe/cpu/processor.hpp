@@ -1,21 +1,21 @@
-// What the processor that runs this can do.
+// Features of the processor that the process runs on.
 #pragma once
 
 #include <string>
 
 namespace caffe::cpu {
 
-// "AVX-512 with BF16": the widest that kernels are compiled for.
+// "AVX-512 with BF16": the widest instruction set that kernels are compiled for.
 const char* InstructionSet();
 
-// Kernels are registered before main() begins, so each asks for the processor's features itself.
+// Kernels are registered before main() begins, so these functions query the features themselves.
 #ifdef __x86_64__
-// Whether a register holds 16 floats and there are 32 of them (AVX-512).
+// True for AVX-512: 32 registers of 16 floats each.
 inline bool HasWideVectors() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("x86-64-v4") != 0;
 }
-// Whether it multiplies numbers of type bfloat16 by itself.
+// True if the processor multiplies bfloat16 natively.
 inline bool MultipliesBFloat16() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx512bf16") != 0;
@@ -29,7 +29,8 @@ inline bool MultipliesBFloat16() {
 }
 #endif
 
-// What kernels are built on adds its name and version to the device's description.
+// Libraries that kernels use register here; their names and versions become part of the device's
+// description.
 struct DescriptionPart {
   explicit DescriptionPart(std::string (*part)());
 };

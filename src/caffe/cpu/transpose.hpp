@@ -1,4 +1,4 @@
-// Images from Caffe's layout to channels-last and back.
+// Converts images from Caffe's layout to channels-last and back.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 
 namespace caffe::cpu {
 
-// A matrix whose rows are `step` elements apart.
+// A matrix with rows that are `step` elements apart.
 template <typename T>
 struct MatrixView {
   T* data;
   int64_t step, rows, columns;
 };
 
-// y[c * y_step + r] = x[r, c], in blocks that stay in the first-level cache. For whole numbers
-// alone, which stand for elements of their size: the code is large.
+// y[c * y_step + r] = x[r, c], in blocks that stay in the first-level cache. E must be an unsigned
+// integer, which stands for elements of its size: the code is large.
 template <typename E>
 CAFFE_CPU_CLONES void TransposeElements(const MatrixView<const E>& x, E* y, int64_t y_step) {
   constexpr int64_t kBlock = 16;
@@ -32,7 +32,7 @@ CAFFE_CPU_CLONES void TransposeElements(const MatrixView<const E>& x, E* y, int6
     }
   }
 }
-// The same for three rows, the channels of a picture, of which y holds nothing else.
+// The same for three rows, the channels of a picture; y has no other channels.
 template <typename E>
 CAFFE_CPU_CLONES void InterleaveThree(const MatrixView<const E>& x, E* y) {
   for (int64_t c = 0; c < x.columns; ++c) {
@@ -52,8 +52,8 @@ void Transpose(const MatrixView<const T>& x, T* y, int64_t y_step) {
   TransposeElements(bits, to, y_step);
 }
 
-// The three channels of a picture, which are interleaved before they are converted: compilers
-// interleave words of 4 bytes well, and bytes badly.
+// For the three channels of a picture: interleaves them before they are converted, because
+// compilers interleave 4-byte words well and bytes badly.
 template <typename From, typename To, typename Convert>
 void InterleaveConverted(const MatrixView<const From>& x, const Convert& convert, To* y) {
   constexpr int64_t kColumns = 256;
@@ -65,7 +65,7 @@ void InterleaveConverted(const MatrixView<const From>& x, const Convert& convert
   }
 }
 
-// convert(from, to, count) converts a range. Other blocks are converted before they are transposed.
+// convert(from, to, count) converts a range. Other blocks are converted before transposing.
 template <typename From, typename To, typename Convert>
 void TransposeConverted(const MatrixView<const From>& x, const Convert& convert, To* y,
                         int64_t y_step) {
@@ -87,13 +87,13 @@ void TransposeConverted(const MatrixView<const From>& x, const Convert& convert,
   }
 }
 
-// y, of the other layout, is x converted: convert(from, to, count) does that for a range, and is
-// not called where `is_copy`, for which both types have to be one. Threads share the pixels of an
-// image, too.
+// y, of the other layout, is x converted: convert(from, to, count) does that for a range. It is not
+// called if `is_copy`, for which both types must be equal. Threads also share the pixels of an
+// image.
 template <typename From, typename To, typename Convert>
 void TransposeImages(const TensorView& x, const TensorView& y, bool is_copy,
                      const Convert& convert) {
-  constexpr int64_t kPixels = 1024;  // that one thread takes at a time
+  constexpr int64_t kPixels = 1024;  // number of pixels that one thread takes at a time
   const int64_t channels = x.shape[1], pixels = x.shape.count(2);
   const int64_t blocks = (pixels + kPixels - 1) / kPixels;
   const bool to_last = y.layout == Layout::kChannelsLast;

@@ -6,7 +6,6 @@ namespace caffe::ops {
 namespace {
 
 // Only the convolution's own channels of the two whole tensors are read or written.
-// written.
 const ReadAgain<ConvInto> conv_into([](const ConvInto&, OperandDescs inputs, OperandDescs outputs) {
   const double part =
       static_cast<double>(ConvInto::Part(*outputs[0], *inputs[ConvInto::kW]).bytes());

@@ -28,7 +28,6 @@ struct StepTime {
 // If the device supports capture, the steps between two host calls are captured when they run for
 // the second time, and launched as one graph from then on; numbers that change from pass to pass
 // are in device memory. Disabling the pass `capture-graph` switches that off.
-// are in device memory. `capture-graph` among the disabled passes switches that off.
 class Executor {
  public:
   // Receives parameter gradients while a run is in progress.

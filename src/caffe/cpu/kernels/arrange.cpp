@@ -51,7 +51,7 @@ void Permute(const ops::Permute& op, const KernelContext& ctx) {
   });
 }
 
-// Where the elements keep their order in memory.
+// For permutations that keep the elements' order in memory.
 KernelOrRefusal MakePermuteInOrder(const ops::Permute& op, const KernelRequest& request) {
   const OperandDesc &x = request.inputs[0], &y = request.outputs[0];
   const bool is_in_order = (op.puts_channels_last() && x.layout == Layout::kChannelsLast) ||
@@ -63,7 +63,7 @@ KernelOrRefusal MakePermuteInOrder(const ops::Permute& op, const KernelRequest& 
   return kernel;
 }
 
-// Rows of the cropped tensor and the places where they are in the whole one.
+// Calls `fn` with the rows of the cropped tensor and their positions in the whole tensor.
 template <typename Fn>
 void ForCroppedRows(const Shape& whole, const Shape& part, const std::vector<int64_t>& offsets,
                     const Fn& fn) {
@@ -118,7 +118,7 @@ void TileGrad(const ops::TileGrad& op, const KernelContext& ctx) {
   });
 }
 
-// The row that element i of an index tensor names.
+// The row index in element i of an index tensor.
 int64_t RowAt(const TensorView& index, int64_t i, int64_t rows) {
   const double value = VisitFloat(index.dtype, [&]<typename T>(TypeTag<T>) {
     return static_cast<double>(index.as<const T>()[i]);
@@ -131,7 +131,7 @@ int64_t RowAt(const TensorView& index, int64_t i, int64_t rows) {
 void Gather(const ops::Gather&, const KernelContext& ctx) {
   const TensorView &table = ctx.input(0), &index = ctx.input(1), &y = ctx.output(0);
   const int64_t width = table.shape.count(1);
-  // A table may have more bits than the rows that are made of it.
+  // The table may have a wider type than the result.
   VisitFloat(table.dtype, [&]<typename From>(TypeTag<From>) {
     VisitFloat(y.dtype, [&]<typename To>(TypeTag<To>) {
       for (int64_t i = 0; i < index.count(); ++i) {
@@ -165,8 +165,8 @@ void GatherGrad(const ops::GatherGrad&, const KernelContext& ctx) {
   });
 }
 
-// Calls fn(i, place) for each element i of the smaller tensor, place being that of its plane in
-// the larger one, or -1 for none; planes in parallel.
+// Calls fn(i, place) for each element i of the smaller tensor. `place` is its position in its plane
+// of the larger tensor, or -1 for none. Planes run in parallel.
 template <typename Fn>
 void ForUnpooled(const Shape& small, const Shape& large, const TensorView& mask, const Fn& fn) {
   const int64_t plane = small.count(2), places = large.count(2);

@@ -1,4 +1,4 @@
-// Reference kernels of batch normalisation: any type, any layout, sums in double.
+// Reference kernels of batch normalization: any type, any layout, sums in double.
 #include <cmath>
 
 #include "caffe/cpu/kernels/element.hpp"
@@ -93,12 +93,12 @@ void BatchNormGrad(const ops::BatchNormGrad& op, const KernelContext& ctx) {
       for (int64_t c = begin; c < end; ++c) {
         const double mean = ElementOf(ctx.input(Grad::kMean), c);
         const double inverse = 1 / std::sqrt(ElementOf(ctx.input(Grad::kVariance), c) + op.eps);
-        double sum = 0, dot = 0;  // of dy, and of dy with the normalised x
+        double sum = 0, dot = 0;  // of dy, and of dy times the normalized x
         view.ForEach(c, [&](int64_t i) {
           sum += gradient(i);
           dot += gradient(i) * (static_cast<double>(x[i]) - mean) * inverse;
         });
-        if (ctx.has_output(Grad::kDresidual)) {  // first, because dx may take dy's place
+        if (ctx.has_output(Grad::kDresidual)) {  // first, because dx may overwrite dy
           T* residual = ctx.output(Grad::kDresidual).as<T>();
           view.ForEach(c, [&](int64_t i) { residual[i] = T(gradient(i)); });
         }
@@ -117,7 +117,7 @@ void BatchNormGrad(const ops::BatchNormGrad& op, const KernelContext& ctx) {
   });
 }
 
-// 1 / factor, 0 where the factor is 0: statistics that were never updated count as 0.
+// 1 / factor, or 0 if the factor is 0: statistics that were never updated count as 0.
 double InverseFactor(const KernelContext& ctx, int operand) {
   const double value = ElementOr(ctx, operand, 0, 1);
   return value == 0 ? 0 : 1 / value;

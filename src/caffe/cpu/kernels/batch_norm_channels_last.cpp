@@ -1,4 +1,4 @@
-// Batch normalisation of channels-last images by statistics that are given.
+// Batch normalization of channels-last images with given statistics.
 #include "caffe/cpu/kernels/batch_norm_channels_last.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What batch normalisation of channels-last images has in common in training and after it: vectors
+// Shared code of batch normalization of channels-last images for training and inference; vectorized
 // over channels.
 #pragma once
 
@@ -58,7 +58,7 @@ void ForRowParts(int64_t rows, int64_t channels, const Fn& fn) {
   ParallelFor(rows, std::max<int64_t>(1, kPointwiseGrain / channels), fn);
 }
 
-// y = factor * x + shift, then an epilogue of IsAddRelu().
+// y = factor * x + shift, then an epilogue for which IsAddRelu() is true.
 template <typename T>
 void NormaliseAll(const KernelContext& ctx, const ops::Epilogue& epilogue, const float* factor,
                   const float* shift) {

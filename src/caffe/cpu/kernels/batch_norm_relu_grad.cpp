@@ -11,7 +11,7 @@ namespace {
 
 using ReluNormGrad = ops::BatchNormReluGrad;
 
-// What a channel's elements are multiplied by and shifted by.
+// Statistics and parameters of one channel.
 struct ReluNormChannel {
   double mean, inverse, gamma, beta;
 
@@ -62,7 +62,7 @@ void ReluNormGradientOfChannel(const KernelContext& ctx, const ops::CoveredView&
   });
 }
 
-// No plan for a processor has this op.
+// A reference for tests: plans for CPUs never contain this op.
 void BatchNormReluGrad(const ReluNormGrad& op, const KernelContext& ctx) {
   const ops::CoveredView view(ctx.input(ReluNormGrad::kX), {1, 1});
   VisitFloat(ctx.input(ReluNormGrad::kX).dtype, [&]<typename T>(TypeTag<T>) {

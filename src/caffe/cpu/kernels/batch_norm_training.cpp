@@ -1,4 +1,4 @@
-// Batch normalisation of channels-last images by their own statistics: two passes over memory.
+// Batch normalization of channels-last images with batch statistics: two passes over memory.
 #include <cmath>
 
 #include "caffe/cpu/kernels/batch_norm_channels_last.hpp"
@@ -8,11 +8,11 @@
 namespace caffe::cpu::channels_last {
 namespace {
 
-// Rows summed in float before they are added to the double sums.
+// Number of rows summed in float before they are added to the double sums.
 constexpr int64_t kRowBlock = 32;
 
 // sum += x - shift, squares += (x - shift)^2 for each channel. The shift (the first pixel) keeps
-// the squares small, so that their difference keeps its digits.
+// the squares small, which avoids cancellation in the variance.
 template <typename T>
 CAFFE_CPU_CLONES void SumRows(const T* x, int64_t rows, int64_t channels, const T* shift,
                               float* sum, float* squares) {
@@ -27,7 +27,7 @@ CAFFE_CPU_CLONES void SumRows(const T* x, int64_t rows, int64_t channels, const 
   }
 }
 
-// Sums of dy (where y > 0, if y is given) and of dy * (x - mean); that dy is kept on request.
+// Sums of dy (where y > 0, if y is given) and of dy * (x - mean). Stores the masked dy if kKeeps.
 template <typename T, bool kHasRelu, bool kKeeps>
 CAFFE_CPU_CLONES void SumGradientRows(const T* x, const T* dy, const T* y, int64_t rows,
                                       int64_t channels, const float* mean, float* __restrict sum,
@@ -65,8 +65,8 @@ CAFFE_CPU_CLONES void AddTo(const float* x, T* sum, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum[i] += static_cast<T>(x[i]);
 }
 
-// Adds up two numbers per channel over all rows: sum_rows(first_row, rows, sums, products) fills a
-// block's. The result is in sums(0)[0, channels) and sums(0)[channels, 2 channels).
+// Sums two numbers per channel over all rows: sum_rows(first_row, rows, sums, products) computes
+// those of a block. The result is in sums(0)[0, channels) and sums(0)[channels, 2 channels).
 template <typename SumFn>
 void ReduceRows(const NormWorkspace& space, int64_t rows, const SumFn& sum_rows) {
   const int64_t channels = space.channels;
@@ -114,7 +114,7 @@ void BatchNorm(const ops::BatchNorm& op, int threads, const KernelContext& ctx) 
   NormaliseAll<T>(ctx, op.epilogue, factor, shift);
 }
 
-// The sums of the gradient's first pass, and dy as the second pass reads it.
+// Computes the sums of the gradient's first pass, and dy for the second pass.
 template <typename T>
 void SumGradient(const NormWorkspace& space, int64_t rows, const KernelContext& ctx) {
   using Grad = ops::BatchNormGrad;
@@ -162,7 +162,7 @@ void BatchNormGrad(const ops::BatchNormGrad& op, int threads, const KernelContex
     store(Grad::kDbeta, c, sum);
   }
   if (!ctx.has_output(Grad::kDx)) return;
-  // What ReLU cuts off is cut off in a residual's gradient already.
+  // The residual's gradient is already masked by the ReLU.
   const bool keeps = ctx.has_output(Grad::kDresidual);
   const bool is_masked = ctx.has_input(Grad::kY) && !keeps;
   const T* dy =

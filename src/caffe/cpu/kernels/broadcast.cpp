@@ -20,7 +20,7 @@ CAFFE_CPU_CLONES void ScaleShiftRow(const T* x, A s, A b, T* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = T(static_cast<A>(x[i]) * s + b);
 }
 
-// Operand indices of scale and shift; -1: none.
+// `scale` and `shift`: operand indexes; -1: none.
 void ScaleAndShift(const ops::BroadcastAxes& axes, const KernelContext& ctx, int scale, int shift) {
   const ops::CoveredView view(ctx.input(0), axes);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
@@ -33,7 +33,7 @@ void ScaleAndShift(const ops::BroadcastAxes& axes, const KernelContext& ctx, int
         view.outer,
         std::max<int64_t>(1, kPointwiseGrain / std::max<int64_t>(1, view.covered * view.inner)),
         [&](int64_t begin, int64_t end) {
-          // Rows of channels-last images: factors are gathered per block of channels once.
+          // Rows of channels-last images: factors are gathered once per block of channels.
           constexpr int64_t kBlock = 256;
           A s[kBlock], b[kBlock];
           for (int64_t c0 = 0; c0 < view.covered; c0 += kBlock) {
@@ -62,7 +62,7 @@ void AddBias(const ops::AddBias& op, const KernelContext& ctx) {
   ScaleAndShift(op, ctx, -1, 1);
 }
 
-// Sums of `covered` columns over rows, in double so that the order matters little.
+// Sums of `covered` columns over rows, in double to reduce the influence of the order.
 template <typename T>
 CAFFE_CPU_CLONES void AddRow(const T* x, double* sums, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sums[i] += static_cast<double>(static_cast<Accum<T>>(x[i]));

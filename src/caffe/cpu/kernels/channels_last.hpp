@@ -1,5 +1,5 @@
-// What kernels have in common that only serve images whose channels lie together, in float or a
-// 16-bit type with float arithmetic.
+// Shared code of kernels that only serve channels-last images, in float or in a 16-bit type with
+// float arithmetic.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void VisitNarrow(DType dtype, Fn&& fn) {
   fn(TypeTag<float>{});
 }
 
-// Images have their channels last; masks and scales, whose type is their memory's, are float or
+// Requires channels-last images. Masks and scales, which have their stored types, must be float or
 // bytes.
 inline std::optional<Refusal> RefuseUnlessChannelsLast(const KernelRequest& request) {
   const DType data = request.outputs[0].dtype;
@@ -42,7 +42,7 @@ inline std::optional<Refusal> RefuseUnlessChannelsLast(const KernelRequest& requ
   return Refusal{"only tensors with channels last"};
 }
 
-// Channels whose sums a thread keeps at a time.
+// Number of channels that a thread sums at a time.
 inline constexpr int64_t kChannelBlock = 512;
 
 // Calls fn(first channel, count) for blocks of at most kChannelBlock channels.

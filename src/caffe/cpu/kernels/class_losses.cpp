@@ -12,12 +12,12 @@ namespace {
 
 constexpr double kLeastProbability = 1e-20;
 
-// Rows of classes, whatever the axes behind the first.
+// Rows of classes: all axes after the first are flattened.
 ClassView Rows(const Shape& shape) {
   return ClassView(Shape{shape[0], shape.count(1)}, 1);
 }
 
-// Calls fn(index, margin, s) for each score; a NaN's margin is NaN.
+// Calls fn(index, margin, s) for each score; the margin of a NaN is NaN.
 template <typename Fn>
 void ForMargins(const KernelContext& ctx, const Fn& fn) {
   const ClassView view = Rows(ctx.input(0).shape);
@@ -66,7 +66,7 @@ void MultinomialLogisticLossGrad(const ops::MultinomialLogisticLossGrad&,
   std::memset(ctx.output(0).data, 0, ctx.output(0).bytes());
   for (int64_t n = 0; n < view.outer; ++n) {
     const int64_t label = LabelAt(ctx.input(1), n);
-    RequireLabel(label, view.classes, n);  // it may have been changed since forward
+    RequireLabel(label, view.classes, n);  // labels may have changed since forward
     const int64_t at = n * view.classes + label;
     SetElement(ctx.output(0), at,
                -factor / std::max(ElementOf(ctx.input(0), at), kLeastProbability));

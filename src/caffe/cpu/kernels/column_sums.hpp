@@ -1,4 +1,4 @@
-// Sums over the rows of a matrix: gradients of biases.
+// Sums over the rows of a matrix, as for bias gradients.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace caffe::cpu {
 namespace internal {
 
-// Rows summed in float before they are added to the double sums.
+// Number of rows summed in float before they are added to the double sums.
 inline constexpr int64_t kRowsOfSum = 32;
 
 template <typename T>
@@ -24,8 +24,8 @@ CAFFE_CPU_CLONES void AddRows(const T* x, int64_t rows, int64_t stride, int64_t 
 
 }  // namespace internal
 
-// to[c] = or += the sum of column c of x (rows x columns), whatever the number of threads: a thread
-// has some columns of all rows.
+// to[c] = or += the sum of column c of x (rows x columns). The result does not depend on the number
+// of threads, because each thread sums all rows of some columns.
 template <typename T>
 void SumColumns(const T* x, int64_t rows, int64_t columns, bool accumulates, float* to) {
   constexpr int64_t kBlock = 64;

@@ -21,13 +21,13 @@ namespace {
 
 constexpr char kWall = 0x5A;
 constexpr size_t kThinnestWall = 64 << 10, kThickestWall = 4 << 20;
-// A larger batch is computed in parts.
+// Larger batches are computed in parts.
 constexpr size_t kMostTrialBytes = size_t{256} << 20;
-// Products that are summed up for comparison.
+// Limits of the products that are summed for comparison, and of compared results.
 constexpr int64_t kMostProducts = 1 << 24, kFewestSamples = 16, kMostSamples = 4096;
 
-// Numbers that are the same in each run and have no order: a step of SplitMix64 (Steele, Lea and
-// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+// Reproducible pseudorandom numbers: a step of SplitMix64 (Steele, Lea and Flood, "Fast splittable
+// pseudorandom number generators", OOPSLA 2014).
 uint64_t Scatter(uint64_t i) {
   i *= 0x9E3779B97F4A7C15;
   i = (i ^ (i >> 30)) * 0xBF58476D1CE4E5B9;
@@ -35,7 +35,7 @@ uint64_t Scatter(uint64_t i) {
   return i ^ (i >> 31);
 }
 
-// Memory of one operand between two walls, which nobody may write to.
+// Memory of one operand between two guard zones, which kernels must not write to.
 class WalledMemory {
  public:
   WalledMemory(Device& device, size_t bytes)
@@ -43,7 +43,7 @@ class WalledMemory {
         wall_(std::clamp(bytes / 4096 * 4096, kThinnestWall, kThickestWall)),
         memory_(device.Allocate(bytes + 2 * wall_)) {
     std::memset(memory_.get(), kWall, bytes + 2 * wall_);
-    // Floats of these bytes are NaN: whoever reads what he has not written is found out.
+    // Floats of these bytes are NaN, which reveals reads of uninitialized elements.
     std::memset(data(), 0xFF, bytes);
   }
   char* data() const { return static_cast<char*>(memory_.get()) + wall_; }
@@ -58,7 +58,7 @@ class WalledMemory {
   std::shared_ptr<void> memory_;
 };
 
-// Element i of an operand: -1, 0 or 1 times `unit`, whose sums are exact; of 8-bit data any number
+// Fills an operand with -1, 0 or 1 times `unit`, so that sums are exact; 8-bit data with any number
 // up to `most`.
 void Fill(const TensorView& view, uint64_t seed, double unit, int64_t most) {
   const auto fill = [&]<typename T>(T* data, int64_t largest, double step) {
@@ -74,7 +74,7 @@ void Fill(const TensorView& view, uint64_t seed, double unit, int64_t most) {
   VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) { fill(view.as<T>(), 1, unit); });
 }
 
-// A request with memory.
+// A request with allocated operands.
 class Trial {
  public:
   Trial(const KernelRequest& request, size_t workspace_bytes) : device_(request.device) {
@@ -111,15 +111,15 @@ class Trial {
     std::ranges::copy(inputs, inputs_.begin());
     std::ranges::copy(outputs, outputs_.begin());
   }
-  // What the next run makes is added to what the last one made.
+  // Makes the next run add its result to the previous one.
   void Accumulate() { context_.accumulated = OperandSet::All(); }
   bool IsWhole() const { return std::ranges::all_of(memory_, &WalledMemory::IsWhole); }
 
  private:
-  // Of 8 bits: data that use their range, with sums of as many bits as 32-bit numbers have, and
-  // weights, biases and residuals by which results use theirs: some 40 numbers.
+  // For 8-bit kernels: data use their full range as far as sums fit 32 bits, and weights, biases
+  // and residuals are such that results use some 40 numbers of their range.
   void FillInput(const KernelRequest& request, size_t input) {
-    constexpr double kUsed = 40, kDeviation = 100;  // of data up to 255 between weights of 0 and 1
+    constexpr double kUsed = 40, kDeviation = 100;  // of data up to 255 with weights from 0 to 1
     constexpr int64_t kMostSum = int64_t{1} << 30;
     const OperandDesc &x = request.inputs[0], &y = request.outputs[0];
     const TensorView& view = inputs_[input];
@@ -159,8 +159,8 @@ class Trial {
   KernelContext context_;
 };
 
-// Calls fn({n, c, y, x}) for each place of a tensor of these extents where they are few, else for
-// some, those at the edges more often than others, until it finds a fault.
+// Calls fn({n, c, y, x}) until it finds a fault: for each position of a tensor with these extents
+// if there are at most `most`, else for `most` samples, which favour the edges.
 template <typename Fn>
 std::optional<std::string> FirstFault(const std::vector<int64_t>& extents, int64_t most,
                                       const Fn& fn) {
@@ -182,7 +182,7 @@ std::optional<std::string> FirstFault(const std::vector<int64_t>& extents, int64
   return std::nullopt;
 }
 
-// Row-major, of the last axes.
+// Row-major index over the spatial axes.
 int64_t PixelAt(const Shape& image, const std::vector<int64_t>& at) {
   int64_t position = 0;
   for (int i = 2; i < image.num_axes(); ++i)
@@ -194,7 +194,7 @@ int64_t SamplesOf(int64_t products) {
   return std::clamp(kMostProducts / std::max<int64_t>(products, 1), kFewestSamples, kMostSamples);
 }
 
-// Whether element i of an output is what it should be. Numbers are rounded once or twice.
+// Compares element i of an output with `want`, allowing for one or two roundings.
 std::optional<std::string> Compare(const TensorView& output, int64_t i, double want) {
   const double got = ElementOf(output, i);
   const bool is_rounded = output.dtype == DType::kBFloat16 || output.dtype == DType::kFloat16;
@@ -255,7 +255,7 @@ std::optional<std::string> CompareConv(const ops::ConvGradWeights& op, const Ker
   const TensorView &x = ctx.input(op.kX), &dy = ctx.input(op.kDy);
   const ConvIndex at(op.geometry, x, dy);
   const int64_t samples = SamplesOf(at.items * at.out_pixels);
-  const double times = ctx.accumulates(op.kDw) ? 2 : 1;  // each run makes the same
+  const double times = ctx.accumulates(op.kDw) ? 2 : 1;  // both runs add the same result
   return VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
     std::optional<std::string> fault;
     if (ctx.has_output(op.kDw)) {
@@ -282,7 +282,8 @@ bool HasNan(const TensorView& view) {
   });
 }
 
-// A request whose batch is divided into equal parts, so that the operands of one take less memory.
+// A request with its batch divided into equal parts, so that the operands of a part take less
+// memory.
 class Parts {
  public:
   explicit Parts(const KernelRequest& request)
@@ -300,7 +301,7 @@ class Parts {
     };
     const Shape result = outputs_[0].shape;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      // All operands but weights and biases: images, and what epilogues add.
+      // All operands except weights and biases: images, and operands that epilogues add.
       const bool has_items =
           i == 0 || is_of_weights || (i != ops::Conv::kW && inputs_[i].shape == result);
       if (!has_items) continue;
@@ -309,7 +310,7 @@ class Parts {
     }
     sums_up_ = is_of_weights;
     if (!sums_up_) divide(&outputs_[0]);
-    // Those of parts are added up, which packed ones cannot be.
+    // Gradients of the parts are added up, which is not possible for packed ones.
     for (OperandDesc& output : outputs_) output.may_be_packed = false;
   }
   Parts(const Parts&) = delete;
@@ -317,7 +318,7 @@ class Parts {
   bool are_several() const { return count_ > 1; }
   const KernelRequest& of_one() const { return of_one_; }
 
-  // A kernel for all of them by one for a part: what runs is what was checked.
+  // A kernel that runs a part's kernel on each part, so that the kernel that runs was checked.
   Kernel InTurn(Kernel kernel) const {
     CAFFE_ASSERT(!kernel.packed_gradient);
     kernel.run = [run = kernel.run, divided = divided_, count = count_,
@@ -361,7 +362,7 @@ class Parts {
   std::vector<OperandDesc> inputs_, outputs_;
   KernelRequest of_one_;
   int64_t count_ = 1;
-  std::set<size_t> divided_;  // inputs
+  std::set<size_t> divided_;  // indexes of inputs
   bool sums_up_ = false;
 };
 
@@ -380,7 +381,7 @@ std::string KeyOf(const std::string& library, const KernelRequest& request) {
   return key;
 }
 
-// What this process or an earlier one found, or finds now.
+// Returns the finding of this process or an earlier one, or checks now.
 std::string Finding(const std::string& key, const KernelRequest& request, const Kernel& kernel) {
   static std::mutex mutex;
   static std::map<std::string, std::string> found;
@@ -395,13 +396,13 @@ std::string Finding(const std::string& key, const KernelRequest& request, const 
     found[key] = FaultOfConv(request, kernel).value_or("");
     if (kept != nullptr) kept->Store(key, found[key]);
     return found[key];
-  } catch (const Error& error) {  // no memory, or the library's own
+  } catch (const Error& error) {  // out of memory, or an error of the library
     if (kept != nullptr) kept->GiveUp(key, error.what());
     return StrCat("it could not be tried: ", error.what());
   }
 }
 
-// What is wrong after a run of the trial.
+// Returns the fault after a run of the trial, if there is one.
 std::optional<std::string> FaultOfRun(const Op& of, const Trial& trial) {
   if (!trial.IsWhole()) return "it writes beyond its operands";
   const KernelContext& ctx = trial.context();
@@ -419,7 +420,7 @@ std::optional<std::string> FaultOfConv(const KernelRequest& request, const Kerne
   Trial trial(request, kernel.workspace_bytes);
   trial.Run(kernel);
   std::optional<std::string> fault = FaultOfRun(request.op, trial);
-  // Packed gradients are added up where they are unpacked.
+  // Packed gradients are added when they are unpacked.
   const bool may_add = request.op.As<ops::ConvGradWeights>() != nullptr && !kernel.packed_gradient;
   if (fault || !may_add) return fault;
   trial.Accumulate();

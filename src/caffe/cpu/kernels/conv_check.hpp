@@ -1,7 +1,7 @@
-// A vendor's kernel serves a convolution of few bits only where it was seen to be right: libraries
-// have had kernels for 16 and 8 bits that give nonsense for single geometries, or write beyond
-// their operands. Of float, the sweep of geometries (tests/conformance/conv_sweep_test.cpp) has
-// found one defect, which is kept out where the kernel is made; those are taken unasked.
+// Checks a vendor's kernel for a 16-bit or 8-bit convolution before it is used: libraries have had
+// such kernels that compute garbage for single geometries, or write beyond their operands. For
+// float, the sweep of geometries (tests/conformance/conv_sweep_test.cpp) has found a single defect,
+// which is avoided where the kernel is made; float kernels are therefore not checked.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,18 @@
 
 namespace caffe::cpu {
 
-// What is wrong with the results of `kernel` for a request of Conv, ConvGradData or
-// ConvGradWeights; nothing if it is right. Runs it on whole numbers between walls, and compares
-// some results, those at the edges first, with the definition; gradients of weights once more,
-// added to the first. Needs the operands' memory again; throws DeviceError where there is none.
+// Returns what is wrong with the results of `kernel` for a request of Conv, ConvGradData or
+// ConvGradWeights; nothing if it is right. Runs it on integers between guard zones and compares
+// some results, edges first, with the definition. Weight gradients are also checked with
+// accumulation. Allocates the operands once more; throws DeviceError if out of memory.
 std::optional<std::string> FaultOfConv(const KernelRequest& request, const Kernel& kernel);
 
-// Where findings outlive the process. Without it, as in the runtime library, each process checks
-// for itself.
+// Persistent storage of findings. Without it, as in the runtime library, each process repeats the
+// checks.
 struct ConvFindings {
-  // What an earlier process found: a fault, "" for none.
+  // The finding of an earlier process: a fault, or "" for none.
   virtual std::optional<std::string> Find(const std::string& key) = 0;
-  // False where earlier processes did not come back from this check.
+  // Returns false if earlier processes crashed or hung in this check.
   virtual bool Begin(const std::string& key) = 0;
   virtual void Store(const std::string& key, const std::string& fault) = 0;
   virtual void GiveUp(const std::string& key, const std::string& why) = 0;
@@ -32,19 +32,19 @@ struct ConvFindings {
  protected:
   ~ConvFindings() = default;
 };
-// Null: none. For whoever has one, before main() begins.
+// Null if there is no storage. Set it before main() begins.
 ConvFindings*& KeptConvFindings();
 
 using ConvFactory = std::function<KernelOrRefusal(const KernelRequest&)>;
-// What `make` makes for the request, unless it is found at fault. `library` names whose kernels
-// these are, with version and instruction set; findings are kept for it, the request, the
-// processor, whose caches decide on blocks, and the number of threads. A large batch is
-// computed in parts, of which one is checked.
+// Returns the kernel that `make` makes for the request, unless a fault is found. `library` names
+// the kernels' library, version and instruction set. Findings are stored by library, request,
+// processor (because its caches determine block sizes) and number of threads. A large batch is
+// computed in parts, and one part is checked.
 KernelOrRefusal MakeIfRight(const std::string& library, const KernelRequest& request,
                             const ConvFactory& make);
 
 enum class OneDnnPart { kConvolutions, kProducts };
-// A factory of oneDNN's kernels, which serve if they are right or for float.
+// Makes a oneDNN kernel; other types than float only if the kernel is right.
 template <typename T, KernelOrRefusal (*make)(const T&, const KernelRequest&),
           OneDnnPart part = OneDnnPart::kConvolutions>
 KernelOrRefusal MakeUnlessWrong(const T& op, const KernelRequest& request) {

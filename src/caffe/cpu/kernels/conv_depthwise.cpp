@@ -1,6 +1,6 @@
-// Gradients of the filters of depthwise convolutions, channels last: each channel has one filter,
-// so a vector holds 16 channels and nothing has to be packed. Sums are float whatever the images'
-// type.
+// Filter gradients of depthwise convolutions of channels-last images. Each channel has one filter,
+// so a vector holds 16 channels, and nothing has to be packed. Sums are float whatever the type of
+// the images.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -14,7 +14,7 @@
 namespace caffe::cpu {
 namespace {
 
-// What the loops need of one convolution; x is the image before it, y the one behind it.
+// Sizes of one convolution; x is its input image, y its output image.
 struct Sizes {
   int64_t channels, x_height, x_width, y_height, y_width, kernel_height, pad_height, pad_width;
 
@@ -29,14 +29,14 @@ struct Sizes {
         pad_width(g.pad[1]) {}
   int64_t x_row() const { return x_width * channels; }
   int64_t y_row() const { return y_width * channels; }
-  // Channels of a filter's tap in `filters`, whole vectors.
+  // Channels per tap in `filters`, rounded up to whole vectors.
   int64_t padded_channels() const {
     return (channels + kFloatLanes - 1) / kFloatLanes * kFloatLanes;
   }
 };
 
-// Adds what one row of dy gives to the filters' gradients, whose taps are padded_channels()
-// apart, and to the bias's, which may be null.
+// Adds the contribution of one row of dy to the filter gradients, which have padded_channels()
+// elements per tap, and to the bias gradient, which may be null.
 template <typename T, int kWidth, int kStride>
 CAFFE_CPU_CLONES void AddFilterRow(const Sizes& s, const T* x, const T* dy, int64_t oh,
                                    float* filters, float* bias) {
@@ -87,8 +87,8 @@ CAFFE_CPU_CLONES void AddFilterRow(const Sizes& s, const T* x, const T* dy, int6
   });
 }
 
-// Calls fn(integral_constant<kernel width>, integral_constant<stride>) of a geometry that
-// RefuseUnlessDepthwise() lets through.
+// Calls fn(integral_constant<kernel width>, integral_constant<stride>) for a geometry that
+// RefuseUnlessDepthwise() accepts.
 template <typename Fn>
 void VisitGeometry(const ops::ConvGeometry& g, const Fn& fn) {
   constexpr std::integral_constant<int, 3> width;
@@ -118,7 +118,7 @@ void VisitImage(DType dtype, const Fn& fn) {
   fn(TypeTag<float>{});
 }
 
-// The threads' sums, added up and in the net's order.
+// Adds up the threads' sums and stores them in the net's order.
 void StoreFilters(const KernelContext& ctx, const Sizes& s, const float* sums, int64_t stride,
                   int threads) {
   using Grad = ops::ConvGradWeights;
@@ -148,7 +148,7 @@ KernelOrRefusal MakeDepthwiseGradWeights(const ops::ConvGradWeights& op,
     return Refusal{"only together with the gradient of the weights"};
   const Sizes sizes(op.geometry, x.shape, y.shape);
   const int threads = request.device.num_threads();
-  // Of a thread: the filters', then the bias's.
+  // Per thread: filter gradients, then bias gradients.
   const int64_t taps = request.outputs[Grad::kDw].shape.count(2);
   const int64_t stride = (taps + 1) * sizes.padded_channels();
   return Kernel{
@@ -187,7 +187,7 @@ KernelTraits DepthwiseTraits() {
           .layout = Layout::kChannelsLast};
 }
 
-// By name before oneDNN's, which has the same rank.
+// Comes before oneDNN's kernel, which has the same rank, because of its name.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-depthwise",
                               KernelRank::kBest, MakeDepthwiseGradWeights, DepthwiseTraits());
 

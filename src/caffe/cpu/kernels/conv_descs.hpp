@@ -1,4 +1,4 @@
-// What the kernels of oneDNN's convolutions have in common.
+// Shared code of the oneDNN convolution kernels.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace caffe::cpu {
 
-// One convolution's descriptions: images as they are in memory, weights also in the form `any`.
+// Memory descriptions of a convolution: images in the plan's layout, weights also with format
+// `any`.
 struct ConvDescs {
   dnnl::memory::desc x, y, weights, any_weights, bias;
   dnnl::memory::dims strides, dilations, pad_front, pad_back;
@@ -24,7 +25,7 @@ inline dnnl::memory::dims Subtract(const std::vector<int64_t>& values, int64_t b
   return result;
 }
 
-// The padding that makes `output` positions out of `input`; the far side may be cut short.
+// The padding that gives `output` positions for `input`; negative if the input's end is unused.
 inline dnnl::memory::dims BackPadding(const ops::ConvGeometry& g, const Shape& x, const Shape& y) {
   dnnl::memory::dims padding;
   for (int i = 0; i < g.spatial_axes(); ++i) {
@@ -58,8 +59,8 @@ inline ConvDescs DescribeConv(const ops::ConvGeometry& g, const TensorDesc& x,
   return descs;
 }
 
-// oneDNN makes tables of an image's places and of a kernel's, 4 KiB a place and 10 bytes a tap, and
-// divides by sums that overflow where dilation is large. Images this long are no images.
+// oneDNN allocates tables of an image's positions (4 KiB each) and of a kernel's taps (10 bytes
+// each), and divides by sums that overflow for large dilation. Real images are smaller than this.
 inline constexpr int64_t kMostExtent = int64_t{1} << 18, kMostTaps = int64_t{1} << 20;
 
 inline std::optional<Refusal> RefuseLarge(const ops::ConvGeometry& geometry, const Shape& image) {
@@ -77,8 +78,7 @@ inline std::optional<Refusal> RefuseLarge(const ops::ConvGeometry& geometry, con
   return std::nullopt;
 }
 
-// A defect of oneDNN 2.6 on AMX: where windows leave out pixels, it reads and writes beyond its
-// operands.
+// A defect of oneDNN 2.6 with AMX: if windows leave out pixels, it reads and writes out of bounds.
 inline std::optional<Refusal> RefuseWindows(const ops::ConvGeometry& geometry, DType dtype) {
   if (dtype == DType::kFloat || !geometry.LeavesOutPixels()) return std::nullopt;
   return Refusal{StrCat("windows of ", Name(dtype), " that leave out pixels")};
@@ -88,7 +88,7 @@ inline bool AreAll(const std::vector<int64_t>& values, int64_t wanted) {
   return std::ranges::all_of(values, [&](int64_t value) { return value == wanted; });
 }
 
-// Whether some window lies beside the image, or has all its taps there.
+// True if some window has all its taps in the padding.
 inline bool HasEmptyWindow(const ops::ConvGeometry& g, const Shape& x, const Shape& y) {
   for (int i = 0; i < g.spatial_axes(); ++i) {
     for (int64_t at = 0; at < y[2 + i]; ++at) {
@@ -100,7 +100,7 @@ inline bool HasEmptyWindow(const ops::ConvGeometry& g, const Shape& x, const Sha
   return false;
 }
 
-// A reorder with the memory that it needs.
+// A reorder and the scratchpad that it needs.
 class ReorderStep {
  public:
   ReorderStep(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool accumulates)

@@ -1,7 +1,7 @@
-// Convolutions as sums of products, without a rearranged image: in channels-last images the pixels
-// that a row of a window reads lie in one piece. In bfloat16 and 8 bits this is as fast as oneDNN's
-// kernels without AMX, and faster where windows are pixels of small images; and it writes results
-// between the channels of others, which those do not.
+// Convolutions as sums of products, without rearranging the image: in channels-last images the
+// pixels that a row of a window reads are contiguous. In bfloat16 and 8 bits this is as fast as
+// oneDNN's kernels without AMX, and faster for 1x1 windows on small images. It can also write
+// results between the channels of others, which oneDNN cannot.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -29,19 +29,19 @@ using ops::Conv;
 using ops::ConvInto;
 
 constexpr int64_t kMostRuns = 64;
-// Of images that stay in the second cache with the weights: for more of them oneDNN's kernels of
-// 1x1 are as fast.
+// Images of up to this size stay in the second-level cache together with the weights; for larger
+// ones oneDNN's 1x1 kernels are as fast.
 constexpr int64_t kMostBytes = 256 << 10;
-// Places so far from each other compete for the same lines of the first cache.
+// Addresses at this distance compete for the same lines of the first-level cache.
 constexpr int64_t kAliasBytes = 4096;
 
-// What the pixels of a row of results read: runs of memory, for each pixel `step` bytes farther.
+// Contiguous runs of memory that the pixels of a result row read; `step` bytes from pixel to pixel.
 struct PixelRuns {
   std::array<const char*, kMostRuns> starts;
   int64_t count, units, step;
 };
 
-// The sums of kCount pixels, kBlockVectors apart.
+// Computes the sums of kCount pixels, kBlockVectors apart.
 using TileSums = void (*)(const PixelRuns& x, int64_t first, const char* panel, const float* begins,
                           FloatVector* to);
 
@@ -66,7 +66,7 @@ CAFFE_WIDE_VECTORS void SumTile(const PixelRuns& x, int64_t first, const char* p
   });
 }
 
-// How many pixels' sums are in registers together: the widths of images are cut into these.
+// Numbers of pixels whose sums are held in registers together: image rows are cut into these.
 constexpr std::array<int, 7> kTileSizes = {kPixels, 10, 7, 5, 3, 2, 1};
 
 template <typename Sums>
@@ -79,8 +79,8 @@ TileSums TileSumsOf(size_t size, bool is_half) {
   return kSums[size][is_half ? 1 : 0];
 }
 
-// A tile's sums become results, of which `lanes` channels exist. `added` has elements at the places
-// of y's; null: none.
+// Stores a tile's sums as results, for `lanes` channels. `added` has the same offsets as y; null:
+// nothing is added.
 template <typename Added, typename Y, typename End>
 CAFFE_WIDE_VECTORS void FinishTile(const FloatVector* sums, int count, int64_t lanes,
                                    const End& end, const Added* added, int64_t step, Y* y) {
@@ -102,7 +102,7 @@ CAFFE_WIDE_VECTORS void FinishTile(const FloatVector* sums, int count, int64_t l
   }
 }
 
-// What follows the sums in float and bfloat16: another tensor is added, and a ReLU.
+// Epilogue in float and bfloat16: adds another tensor, then applies a ReLU.
 struct FloatEnd {
   bool has_relu = false;
   float slope = 0;
@@ -113,8 +113,8 @@ struct FloatEnd {
   }
 };
 
-// In 8 bits the sums become numbers of the other tensor's scale, where there is one, and then of
-// the result's.
+// Epilogue in 8 bits: the sums are converted to the scale of the other tensor, if there is one, and
+// then to that of the result.
 struct AddedNumberEnd {
   NumberEnd numbers;
   float rescaling = 1, least = 0, most = 0;
@@ -134,7 +134,7 @@ struct AddedNumberEnd {
   }
 };
 
-// What a block's channels need, in float and bfloat16.
+// Biases and epilogue of a block of channels, in float and bfloat16.
 template <typename X>
 struct FloatChannels {
   using Added = X;
@@ -149,7 +149,7 @@ struct FloatChannels {
   }
 };
 
-// What follows the sum with another tensor.
+// The entries after the addition of another tensor.
 std::span<const ops::Pointwise> LimitOf(const ops::Epilogue& epilogue) {
   return std::span(epilogue).subspan(ops::AddedOperand(epilogue) >= 0 ? 1 : 0);
 }
@@ -157,7 +157,7 @@ std::span<const ops::Pointwise> LimitOf(const ops::Epilogue& epilogue) {
 template <typename A>
 struct NumberChannels {
   using Added = A;
-  float begins[kBlock];  // the bits of whole numbers
+  float begins[kBlock];  // bits of integers
   float factors[kBlock] = {}, shifts[kBlock] = {};
   AddedNumberEnd end;
 
@@ -181,7 +181,7 @@ struct NumberChannels {
   NumberChannels(const NumberChannels&) = delete;  // the end points into it
 };
 
-// A row of y, or a part of one, of a block of channels.
+// Computes a row of y, or a part of one, for a block of channels.
 template <typename Sums, typename Channels, typename Y>
 void ComputeRow(const PixelRuns& x, int64_t width, const char* panel, const Channels& channels,
                 int64_t lanes, const typename Channels::Added* added, int64_t step, Y* y) {
@@ -193,7 +193,7 @@ void ComputeRow(const PixelRuns& x, int64_t width, const char* panel, const Chan
       ++size;
       continue;
     }
-    // The next results; they lie too far apart for the processor to foresee them.
+    // Prefetches the next results, which are too far apart for the hardware prefetcher.
     for (int64_t i = 0; i < count; ++i) __builtin_prefetch(y + (first + kPixels + i) * step, 1);
     TileSumsOf<Sums>(size, lanes <= kFloatLanes)(x, first, panel, channels.begins, sums);
     FinishTile(sums, count, lanes, channels.end, added == nullptr ? nullptr : added + first * step,
@@ -202,7 +202,7 @@ void ComputeRow(const PixelRuns& x, int64_t width, const char* panel, const Chan
   }
 }
 
-// The rows that a chunk reads, with the padding.
+// Copies the rows that a chunk reads, with padding.
 void CopyRows(const DirectSizes& s, const char* item, int64_t first_row, char* to) {
   const int64_t left = s.pad_x * s.pixel_bytes;
   const int64_t inside = std::min(s.width * s.pixel_bytes, s.row_bytes() - left);
@@ -218,7 +218,7 @@ void CopyRows(const DirectSizes& s, const char* item, int64_t first_row, char* t
   }
 }
 
-// The tasks of one thread, from `task` to `last`.
+// Runs one thread's tasks, from `task` to `last`.
 template <typename Sums, typename Channels, typename Y>
 class DirectTasks {
  public:
@@ -250,7 +250,7 @@ class DirectTasks {
   const char* Panel(int64_t channel) const {
     return ctx_.input(Conv::kW).as<const char>() + channel / kBlock * s_.panels().panel_bytes();
   }
-  // The results of `width` pixels, the first of them number `pixel` of all images.
+  // Computes results of `width` pixels; `pixel` is the first one, counted over all images.
   void Compute(int64_t pixel, int64_t width, int64_t channel, int64_t lanes,
                const Channels& channels) {
     const int64_t at = pixel * s_.whole + s_.offset + channel;
@@ -317,7 +317,7 @@ std::optional<Refusal> RefuseUnlessDirect(const Conv& op, const KernelRequest& r
   return RefuseLarge(g, x.shape);
 }
 
-// Where oneDNN's kernels for the result alone are not faster.
+// True if oneDNN's kernels for the result alone are not faster.
 bool IsBest(const ConvInto&, const KernelRequest&) {
   return true;
 }
@@ -330,7 +330,7 @@ bool IsBest(const Conv& op, const KernelRequest& request) {
          static_cast<int64_t>(x.bytes()) <= kMostBytes;
 }
 
-// The other channels of what a concatenation makes.
+// Copies the other channels of a concatenation's result.
 void CopyWhole(const Conv&, const KernelContext&) {}
 void CopyWhole(const ConvInto&, const KernelContext& ctx) {
   if (ctx.has_input(ConvInto::kWhole)) CopyBytes(ctx.input(ConvInto::kWhole), ctx.output(0));
@@ -401,7 +401,7 @@ KernelOrRefusal MakeDirectOfNumbers(const AnyConv& op, const KernelRequest& requ
   return kernel;
 }
 
-// A type that no op asks for where the processor lacks the instructions: passes look at types.
+// For processors that lack the instructions: a type that no op has, because passes look at types.
 KernelTraits NoTraits() {
   return {.signatures = {{DType::kUInt8, DType::kFloat}}};
 }
@@ -413,7 +413,8 @@ KernelTraits DirectNumberTraits() {
   if (!HasWideVectors() || !OneDnnMultiplies8Bits()) return NoTraits();
   return Int8Traits(FusesNumbers);
 }
-// Nor where they would refuse every convolution, for passes that change plans for their sake.
+// Also for processors on which the kernel would refuse every convolution; otherwise passes would
+// change plans for it.
 KernelTraits UnlessTiles(KernelTraits traits) {
   return OneDnnMultipliesTiles() ? NoTraits() : traits;
 }

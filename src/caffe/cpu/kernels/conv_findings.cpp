@@ -1,4 +1,4 @@
-// What checks of convolutions find is kept beside a GPU's fastest algorithms.
+// Stores findings of convolution checks together with the cached fastest algorithms of GPUs.
 #include <glog/logging.h>
 
 #include "caffe/cpu/kernels/conv_check.hpp"
@@ -8,7 +8,7 @@ namespace caffe::cpu {
 namespace {
 
 constexpr const char* kAgrees = "agrees";
-constexpr const char* kCheck = "check";  // what is tried
+constexpr const char* kCheck = "check";  // stored as the algorithm that is tried
 
 class FindingsOfUser final : public ConvFindings {
  public:

@@ -12,7 +12,7 @@ namespace {
 using ops::BatchNormGradOfSums;
 using ops::ConvGradNorm;
 
-// Calls fn with the places of a channel's elements.
+// Calls fn with the offsets of a channel's elements.
 template <typename Fn>
 void ForChannel(const ops::CoveredView& view, int64_t c, const Fn& fn) {
   for (int64_t o = 0; o < view.outer; ++o) {
@@ -44,7 +44,7 @@ void MaskAndSum(const ConvGradNorm& op, const KernelContext& ctx, const ops::Cov
   SetElement(ctx.output(Norm::kDot), c, dot);
 }
 
-// No plan for a processor has these ops.
+// References for tests: plans for CPUs never contain these ops.
 KernelOrRefusal MakeConvGradNorm(const ConvGradNorm& op, const KernelRequest& request) {
   const Op plain(op.conv);
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, plain.type());

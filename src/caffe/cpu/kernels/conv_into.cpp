@@ -28,7 +28,7 @@ void CopyIntoWhole(const TensorView& part, int64_t offset, const TensorView& who
   });
 }
 
-// The best kernel for the convolution alone.
+// Returns the best kernel for the convolution alone.
 KernelOrRefusal MakeBest(const Op& conv, const KernelRequest& request) {
   const ops::Epilogue& epilogue = conv.As<ops::Conv>()->epilogue;
   const TensorDesc& x = request.inputs[ConvInto::kX];
@@ -47,7 +47,7 @@ KernelOrRefusal MakeBest(const Op& conv, const KernelRequest& request) {
   return Refusal{"no kernel for the convolution"};
 }
 
-// Where no kernel writes between other channels, the result is copied there.
+// Fallback if no kernel can write between other channels: copies the result there.
 KernelOrRefusal MakeConvInto(const ConvInto& op, const KernelRequest& request) {
   const Op plain(op.conv);
   OperandDesc part;

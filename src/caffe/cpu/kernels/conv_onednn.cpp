@@ -1,6 +1,6 @@
 // Convolutions by oneDNN. Images stay in the plan's layout. The net keeps weights and their
-// gradients plain; the plan converts them to and from the form that oneDNN prefers, in steps of
-// their own. Only inside another kernel, where there are no such steps, they are converted here.
+// gradients plain; the plan converts them to and from oneDNN's preferred format in separate steps.
+// They are converted here only inside another kernel, which has no such steps.
 #include <algorithm>
 #include <optional>
 
@@ -19,18 +19,17 @@ using dnnl::algorithm;
 using dnnl::memory;
 using dnnl::prop_kind;
 
-// What AppendRelu() takes back, as a tensor of one element.
+// The constant that AppendRelu() subtracts, as a tensor of one element.
 float minus_tiny = -0x1p-34f;
 memory::desc MinusTinyDesc() {
   return {{1, 1, 1, 1}, memory::data_type::f32, memory::format_tag::nchw};
 }
 
-// oneDNN's ReLU with a slope of 0 is max(x, 0), which turns NaN into 0 and so hides where a net
-// went wrong. With any other slope NaN stays (and -inf), so the slope is 2^-92 here, and what that
-// leaves of numbers above -2^34 vanishes when 2^-34 is added and subtracted again. Positive numbers
-// below 2^-10 are rounded to a multiple of 2^-58. A smaller slope would make denormal numbers of
-// usual ones, and those take a processor a hundred times as long. (Two linear post-ops would share
-// their numbers.)
+// oneDNN's ReLU with slope 0 is max(x, 0), which turns NaN into 0 and so hides where a net went
+// wrong. With any other slope, NaN (and -inf) stay. The slope is therefore 2^-92 here, and adding
+// and subtracting 2^-34 removes what that leaves of numbers above -2^34. Positive numbers below
+// 2^-10 are rounded to a multiple of 2^-58. A smaller slope would turn ordinary numbers into
+// denormals, which are 100 times slower. (Two linear post-ops would share their constants.)
 void AppendRelu(float slope, dnnl::post_ops* post) {
   AppendEltwise(algorithm::eltwise_relu, slope == 0 ? 0x1p-92f : slope, 0, post);
   if (slope != 0) return;
@@ -45,10 +44,11 @@ dnnl::primitive_attr Attributes(const dnnl::post_ops& post = {}) {
   return attributes;
 }
 
-// What an epilogue is to oneDNN, and what it reads. What is added first and may be overwritten lies
-// where the result is to be: that is faster than a third tensor. Below AVX-512 it always does.
-// There oneDNN begins its sums with it, which rounds otherwise than a third tensor added at the
-// end, and numbers must not depend on who else reads it.
+// An epilogue as oneDNN post-ops, and the operands that they read. A first addend that may be
+// overwritten is placed in the result's memory, which is faster than a third tensor. Below AVX-512
+// it always is placed there: oneDNN then starts its sums with it, which rounds differently from
+// adding a third tensor at the end, and results must not depend on whether other nodes read the
+// addend.
 struct PostOps {
   dnnl::post_ops ops;
   struct Operand {
@@ -57,7 +57,7 @@ struct PostOps {
     int input = -1;  // of the node; -1: minus_tiny
   };
   std::vector<Operand> operands;
-  int replaced_input = -1;  // the result is added to it
+  int replaced_input = -1;  // index of the input that the result is added to
 
   PostOps(const ops::Epilogue& epilogue, const memory::desc& y,
           std::span<const OperandDesc> inputs) {
@@ -78,7 +78,7 @@ struct PostOps {
     }
   }
 
-  // Declares them as the primitive's next operands.
+  // Declares the post-ops' operands as the primitive's next operands.
   void AddOperands(OneDnnPrimitive* primitive) const {
     for (const Operand& operand : operands) {
       primitive->AddOperand(operand.argument, operand.desc);
@@ -92,14 +92,14 @@ struct PostOps {
     }
   }
 
-  // Where the plan could not give it the result's memory.
+  // Copies the addend to the result, for plans that could not give it the result's memory.
   void PlaceReplaced(const KernelContext& ctx) const {
     if (replaced_input < 0) return;
     CopyBytes(ctx.input(replaced_input), ctx.output(0));
   }
 
  private:
-  // By the post-op that was appended last.
+  // Adds an operand of the post-op that was appended last.
   void Read(const memory::desc& desc, int input) {
     const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops.len() - 1) | DNNL_ARG_SRC_1;
     operands.push_back({argument, desc, input});
@@ -122,8 +122,8 @@ dnnl::convolution_backward_data::primitive_desc BackwardDataDesc(const ConvDescs
       d.y, d.strides, d.dilations, d.pad_front, d.pad_back);
 }
 
-// `forward` describes the forward pass whose gradient this is: for bfloat16 its weights are
-// bfloat16 while their gradient is float.
+// `forward` describes the forward pass of this gradient: for bfloat16 its weights are bfloat16, but
+// their gradient is float.
 dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const ConvDescs& d,
                                                                        const ConvDescs& forward) {
   const auto hint = ForwardDesc(forward, Attributes());
@@ -135,7 +135,7 @@ dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const Con
   return d.has_bias ? describe(d.bias) : describe();
 }
 
-// Why oneDNN cannot take a convolution at all. `image` is what the windows move over.
+// Returns why oneDNN cannot compute a convolution. `image`: shape that the windows move over.
 std::optional<Refusal> Refuse(const ops::ConvGeometry& geometry, const Shape& image, DType dtype,
                               int64_t count) {
   if (!OneDnnComputes(dtype)) {
@@ -146,8 +146,8 @@ std::optional<Refusal> Refuse(const ops::ConvGeometry& geometry, const Shape& im
   return RefuseLarge(geometry, image);
 }
 
-// Weights on their way from the net's plain form into oneDNN's; nothing when that is the same. As a
-// step of the plan if the operand may be packed, else with memory of `layout`.
+// Converts weights from the net's plain format to oneDNN's; does nothing if they are the same. In a
+// step of the plan if the operand may be packed, else in memory of `layout`.
 class WeightsIn {
  public:
   WeightsIn(const memory::desc& plain, const memory::desc& preferred, const OperandDesc& weights,
@@ -160,7 +160,7 @@ class WeightsIn {
     scratchpad_offset_ = layout->Add(reorder_->scratchpad_bytes());
   }
 
-  // The address of the weights in the preferred form.
+  // Address of the weights in oneDNN's format.
   void* Get(const KernelContext& ctx, int operand) {
     void* const weights = ctx.input(operand).data;
     if (!reorder_ || is_step_) return weights;
@@ -168,7 +168,7 @@ class WeightsIn {
     reorder_->Run(weights, workspace + weights_offset_, workspace + scratchpad_offset_);
     return workspace + weights_offset_;
   }
-  // The step before the kernel, if there is one.
+  // The step before the kernel; nothing if none is needed.
   static std::optional<PackedOperand> Packed(int operand, std::shared_ptr<WeightsIn> weights) {
     if (!weights->reorder_ || !weights->is_step_) return std::nullopt;
     const auto pack = [weights](const KernelContext& ctx) {
@@ -184,9 +184,9 @@ class WeightsIn {
   size_t weights_offset_ = 0, scratchpad_offset_ = 0;
 };
 
-// The gradient of weights on its way from oneDNN's form into the net's plain one, where it
-// overwrites or adds to what is there. As a step of the plan if the operand may be packed, else
-// with memory of `layout`.
+// Converts weight gradients from oneDNN's format to the net's plain one, where they overwrite or
+// are added to the old values. In a step of the plan if the operand may be packed, else in memory
+// of `layout`.
 class GradientOut {
  public:
   GradientOut(const memory::desc& preferred, const memory::desc& plain, const OperandDesc& gradient,
@@ -201,18 +201,18 @@ class GradientOut {
     scratchpad_offset_ = layout->Add(scratchpad_bytes());
   }
 
-  // Where oneDNN is to write.
+  // The address that oneDNN writes to.
   void* Destination(const KernelContext& ctx) const {
     const bool is_direct = is_step_ || (is_plain_ && !ctx.accumulates(kDw));
     return is_direct ? ctx.output(kDw).data : static_cast<char*>(ctx.workspace) + gradient_offset_;
   }
-  // Brings what was written there into the output, if it is not there.
+  // Copies the gradient from there to the output unless it is the output.
   void Store(const KernelContext& ctx) {
     void* const from = Destination(ctx);
     if (from == ctx.output(kDw).data) return;
     Convert(ctx, from, static_cast<char*>(ctx.workspace) + scratchpad_offset_);
   }
-  // The step behind the kernel, if there is one.
+  // The step after the kernel; nothing if none is needed.
   static std::optional<PackedOperand> Packed(std::shared_ptr<GradientOut> gradient) {
     if (!gradient->is_step_) return std::nullopt;
     const auto unpack = [gradient](const KernelContext& ctx) {
@@ -238,8 +238,8 @@ class GradientOut {
   size_t gradient_offset_ = 0, scratchpad_offset_ = 0;
 };
 
-// A defect of oneDNN 2.6: its bfloat16 kernel of 1x1 computes wrong sums when a post-op has an
-// operand, input channels are odd, and it takes 30 pixels at a time.
+// A defect of oneDNN 2.6: its 1x1 kernel for bfloat16 computes wrong sums if a post-op has an
+// operand, the number of input channels is odd, and it processes 30 pixels at a time.
 bool IsDefective(const ops::Conv& op, const TensorDesc& x,
                  const dnnl::convolution_forward::primitive_desc& description) {
   return x.dtype == DType::kBFloat16 && !op.epilogue.empty() &&
@@ -247,10 +247,9 @@ bool IsDefective(const ops::Conv& op, const TensorDesc& x,
          std::string(description.impl_info_str()).starts_with("jit_bf16_1x1");
 }
 
-// Defects of oneDNN 2.6: of channels-last images, its convolution by a matrix product adds other
-// elements of a post-op's operand, that by small products leaves the operand out where a window is
-// empty, and that of single channels by SSE4.1 ends the program where channels are no multiple
-// of 8.
+// Defects of oneDNN 2.6 for channels-last images: its convolution by matrix product adds wrong
+// elements of a post-op's operand; the one by small products ignores the operand if a window is
+// empty; and the SSE4.1 one of single channels crashes if the channels are no multiple of 8.
 bool AddsWrongly(const ops::Conv& op, const TensorDesc& x, const TensorDesc& y,
                  const dnnl::convolution_forward::primitive_desc& description) {
   const bool adds = std::ranges::any_of(op.epilogue, &ops::Pointwise::reads_data);
@@ -261,7 +260,7 @@ bool AddsWrongly(const ops::Conv& op, const TensorDesc& x, const TensorDesc& y,
          (name.starts_with("brg") && HasEmptyWindow(op.geometry, x.shape, y.shape));
 }
 
-// y = the epilogue of `sums`, in the order of memory.
+// y = the epilogue of `sums`, in memory order.
 void ApplyApart(const ops::Epilogue& epilogue, const KernelContext& ctx, const void* sums) {
   const TensorView& y = ctx.output(0);
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
@@ -278,7 +277,7 @@ struct ConvState {
   OneDnnPrimitive conv;
   std::shared_ptr<WeightsIn> weights;
   size_t scratchpad_offset = 0;
-  size_t sums_offset = 0;  // where the epilogue is applied apart
+  size_t sums_offset = 0;  // used if the epilogue is applied separately
 };
 
 KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
@@ -310,7 +309,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
     state->weights = std::make_shared<WeightsIn>(descs.weights, description.weights_desc(),
                                                  request.inputs[Conv::kW], &layout);
     state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
-    // Not into y, which may be the memory of what is added.
+    // Not in y, which may be the memory of the addend.
     if (is_apart) state->sums_offset = layout.Add(descs.y.get_size());
     state->conv = OneDnnPrimitive(dnnl::convolution_forward(description));
     state->conv.AddOperand(DNNL_ARG_SRC, descs.x);
@@ -413,14 +412,14 @@ void RunGradWeights(GradWeightsState& state, const KernelContext& ctx) {
 // Defects of oneDNN 2.6 in bfloat16.
 std::optional<Refusal> RefuseGradWeights(const ops::ConvGeometry& g, const TensorDesc& x) {
   if (x.dtype != DType::kBFloat16) return std::nullopt;
-  // It multiplies what it has not written of its scratchpad.
+  // It multiplies uninitialized parts of its scratchpad.
   if (x.shape.dims().back() < g.stride.back())
     return Refusal{"bfloat16 rows shorter than the stride"};
-  // It writes beyond the end of its scratchpad.
+  // It writes past the end of its scratchpad.
   const auto is_one = [](int64_t extent) { return extent == 1; };
   if (std::ranges::all_of(g.kernel, is_one) && !std::ranges::all_of(g.stride, is_one))
     return Refusal{"bfloat16 kernels of 1x1 with strides"};
-  // It reads what it has not written.
+  // It reads uninitialized memory.
   if (!AreAll(g.dilation, 1)) return Refusal{"bfloat16 kernels with dilation"};
   return std::nullopt;
 }

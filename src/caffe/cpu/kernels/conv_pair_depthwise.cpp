@@ -1,7 +1,8 @@
-// A convolution of 1x1 and a depthwise one behind it, which MobileNets have in each block (Sandler
-// et al. 2018, "MobileNetV2: Inverted Residuals and Linear Bottlenecks"). The image between them
-// has several times the channels of what is read, so here a few of its channels are computed for as
-// many rows as the windows span, and go no farther than the nearest cache. Channels lie last.
+// A 1x1 convolution followed by a depthwise one, as in each block of MobileNets (Sandler et al.
+// 2018, "MobileNetV2: Inverted Residuals and Linear Bottlenecks"). The intermediate image has
+// several times as many channels as the input. Therefore a few of its channels are computed at a
+// time, for as many rows as the windows span, and stay in the first-level cache. Images are
+// channels-last.
 #include <omp.h>
 
 #include <algorithm>
@@ -29,13 +30,13 @@ namespace {
 using ops::ConvPair;
 
 constexpr int kWindow = 3;  // both extents of the depthwise windows
-// Floats of more bytes than that are fetched before they are written; smaller types gain nothing.
+// Results of floats that take more bytes than this are prefetched; smaller types gain nothing.
 constexpr size_t kCacheBytes = 8 << 20;
 constexpr int kWindows = 7;  // windows of a row that are computed together
 
 struct PairSizes {
   int64_t channels, hidden, height, width, rows, columns, stride, pad_y, pad_x;
-  int64_t units;  // 4 bytes each, of a pixel of x
+  int64_t units;  // units of 4 bytes in a pixel of x
   int64_t items, threads, blocks, bands;
 
   PairSizes(const ConvPair& op, const TensorDesc& x, const Shape& y)
@@ -52,13 +53,14 @@ struct PairSizes {
         items(x.shape[0]),
         threads(omp_get_max_threads()),
         blocks(BlocksOf(hidden)) {
-    // Each band of rows computes those above and below it, which others compute, too, so there are
-    // only as many as the threads need to have equal parts.
+    // Each band also computes the rows next to it, which its neighbours compute, too. So there are
+    // only as many bands as are needed to give threads equal parts.
     bands = std::min(threads / std::gcd(threads, items * blocks), rows);
   }
 
   int64_t tasks() const { return items * blocks * bands; }
-  // Columns of a row between the convolutions: with what the last windows of a row read together.
+  // Columns of a row of the intermediate image, including all columns that a row's last windows
+  // read.
   int64_t padded_width() const {
     const int64_t made = (columns + kWindows - 1) / kWindows * kWindows;
     return std::max(width + 2 * pad_x, (made - 1) * stride + kWindow);
@@ -70,13 +72,13 @@ struct PairSizes {
   }
 };
 
-// Three rows, of which those outside the image are null.
+// Three rows; rows outside the image are null.
 struct WindowRows {
   const float* row[kWindow];
-  bool is_far = false;  // the results are more than caches hold
+  bool is_far = false;  // the results do not fit the caches
 };
 
-// A row of results: of each channel 9 weights, `filters` having a tap's kBlock after the other.
+// Computes a row of results. `filters` has 9 taps with kBlock weights each.
 template <int kStride, int kVectors, typename Y, typename End>
 CAFFE_WIDE_VECTORS void ConvolveRow(const WindowRows& rows, const float* filters, const End& end,
                                     int64_t columns, int64_t hidden, Y* y) {
@@ -89,7 +91,7 @@ CAFFE_WIDE_VECTORS void ConvolveRow(const WindowRows& rows, const float* filters
       FloatVector sums[kWindows];
       Unroll<kWindows>([&](auto i) CAFFE_FORCE_INLINE {
         sums[i] = begin;
-        // The next results, which lie too far apart for the processor to foresee them.
+        // Prefetches the next results, which are too far apart for the hardware prefetcher.
         if (rows.is_far) __builtin_prefetch(y + (at + kWindows + i) * hidden + kChannel, 1);
       });
       for (int kh = 0; kh < kWindow; ++kh) {
@@ -119,7 +121,7 @@ CAFFE_WIDE_VECTORS void ConvolveRow(const WindowRows& rows, const float* filters
   });
 }
 
-// A part of the work: some rows of a block of channels of an image.
+// A task: some rows of a block of channels of an image.
 struct PairTask {
   int64_t item, channel, first_row, last_row;
 
@@ -130,7 +132,7 @@ struct PairTask {
         last_row(s.rows * (number % s.bands + 1) / s.bands) {}
 };
 
-// The filters of a block's channels as ConvolveRow() reads them.
+// Stores the filters of a block's channels in the order of ConvolveRow().
 template <typename W>
 void SpreadFilters(const W* filters, int64_t count, float* to) {
   constexpr int kTaps = kWindow * kWindow;
@@ -140,7 +142,7 @@ void SpreadFilters(const W* filters, int64_t count, float* to) {
   }
 }
 
-// As QuantizeRow() does it, of spread filters; the numbers stay floats.
+// As QuantizeRow(), for filters that SpreadFilters() stored; the numbers stay floats.
 CAFFE_CPU_CLONES void QuantizeFilters(float* filters, float* scales) {
   constexpr int kTaps = kWindow * kWindow;
   std::fill_n(scales, kBlock, 0.0F);
@@ -157,7 +159,7 @@ CAFFE_CPU_CLONES void QuantizeFilters(float* filters, float* scales) {
   }
 }
 
-// What a block's channels need, in float or bfloat16.
+// Filters and epilogues of a block of channels, in float or bfloat16.
 template <typename X>
 struct FloatBlock {
   float filters[kWindow * kWindow * kBlock];
@@ -172,8 +174,8 @@ struct FloatBlock {
   }
 };
 
-// The same in 8 bits. Numbers between the convolutions are floats, so that the second one's sums,
-// which have at most 20 bits, are right.
+// The same in 8 bits. Intermediate numbers are stored as floats. The second convolution's sums have
+// at most 20 bits, so they are exact.
 struct NumberBlock {
   float filters[kWindow * kWindow * kBlock] = {};
   float factors[kBlock], shifts[kBlock], second_factors[kBlock], second_shifts[kBlock];
@@ -207,12 +209,12 @@ struct NumberBlock {
 template <typename X>
 using PairBlock = std::conditional_t<sizeof(X) == 1, NumberBlock, FloatBlock<X>>;
 
-// `ring` has kWindow rows between the convolutions, of padded columns.
+// `ring` has kWindow rows of the intermediate image, each with padded columns.
 template <int kVectors, typename X, typename Y>
 void RunPairTask(const ConvPair& op, const PairSizes& s, const KernelContext& ctx,
                  const PairTask& task, float* ring) {
   const PairBlock<X> block(op, s, ctx, task.channel, kVectors * kFloatLanes);
-  std::fill_n(ring, kWindow * s.row_floats(), 0.0F);  // what lies beside the image stays so
+  std::fill_n(ring, kWindow * s.row_floats(), 0.0F);  // the columns outside the image stay 0
   const char* const panel =
       ctx.input(ConvPair::kW).as<const char>() + task.channel / kBlock * s.panels().panel_bytes();
   const auto* const image = ctx.input(ConvPair::kX).as<const char>() +

@@ -1,7 +1,7 @@
 // Gradients of 1x1 convolutions as matrix products. In channels-last images a pixel's channels are
-// a row of a matrix, so dx = dy w and dw = dy^T x, of the pixels that the stride hits. oneDNN's
+// a row of a matrix, so dx = dy w and dw = dy^T x, over the pixels that the stride hits. oneDNN's
 // products are 1.5 to 6 times as fast as its gradients of such convolutions (bfloat16 with AMX; in
-// float it is the small ones that gain nothing).
+// float, small ones gain nothing).
 #include <cstring>
 #include <optional>
 
@@ -15,7 +15,7 @@
 namespace caffe::cpu {
 namespace {
 
-// The images of a convolution: large ones (x) and those that the stride leaves (y).
+// The images of a convolution: x before the stride, y after it.
 struct Pixels {
   int64_t items, height, width, rows, columns, stride_y, stride_x;
 
@@ -32,7 +32,7 @@ struct Pixels {
   int64_t count() const { return items * rows * columns; }
   int64_t count_of_x() const { return items * height * width; }
 
-  // fn(number of the pixel in x, number in y), a row of y after the other, over threads.
+  // Calls fn(index of the pixel in x, index in y) row by row of y; threads share the rows.
   template <typename Fn>
   void ForEachHit(const Fn& fn) const {
     ParallelFor(items * rows, 1, [&](int64_t begin, int64_t end) {
@@ -157,7 +157,7 @@ KernelTraits AsProductTraits() {
   return {.signatures = OneDnnSignatures(), .layout = Layout::kChannelsLast};
 }
 
-// By name before those of oneDNN's convolutions, which have the same rank.
+// Comes before oneDNN's convolutions, which have the same rank, because of the names.
 CAFFE_REGISTER_KERNEL_FACTORY(
     DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-as-product", KernelRank::kBest,
     (MakeUnlessWrong<ops::ConvGradData, MakeGradData, OneDnnPart::kProducts>), AsProductTraits());

@@ -1,4 +1,4 @@
-// Convolution by its definition: any number of axes, any type, any layout. The oracle and fallback.
+// Convolution by definition: any number of axes, any type, any layout. Test oracle and fallback.
 #include <vector>
 
 #include "caffe/cpu/kernels/conv_sums.hpp"
@@ -39,7 +39,7 @@ void Conv(const ops::Conv& op, const KernelContext& ctx) {
   });
 }
 
-// Of 8-bit data, with weights that are quantised here.
+// For 8-bit data; quantizes the weights.
 void ConvNumbers(const ops::Conv& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(op.kX), &w = ctx.input(op.kW), &y = ctx.output(0);
   const ConvIndex at(op.geometry, x, y);

@@ -27,7 +27,7 @@ void StatisticsOfChannel(const KernelContext& ctx, const ops::CoveredView& view,
   SetElement(ctx.output(ConvStatistics::kVariance), c, variance);
 }
 
-// No plan for a processor has this op.
+// A reference for tests: plans for CPUs never contain this op.
 KernelOrRefusal MakeConvStatistics(const ConvStatistics& op, const KernelRequest& request) {
   const Op plain(op.conv);
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, plain.type());

@@ -1,5 +1,6 @@
-// Single sums of a convolution and of its gradients by their definition: of any number of axes, any
-// type, any layout. Reference kernels compute all of them, the check of a vendor's kernel some.
+// Computes single results of a convolution and its gradients by definition: any number of axes, any
+// type, any layout. Reference kernels compute all results, the check of a vendor's kernel only
+// some.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@
 
 namespace caffe::cpu {
 
-// Address arithmetic of one convolution. Spatial positions are flat row-major numbers.
+// Address arithmetic of one convolution. Spatial positions are flattened in row-major order.
 class ConvIndex {
  public:
   ConvIndex(const ops::ConvGeometry& geometry, const TensorDesc& x, const TensorDesc& y)
@@ -37,7 +38,7 @@ class ConvIndex {
   int64_t Y(int64_t n, int64_t k, int64_t p) const {
     return out_last_ ? (n * out_pixels + p) * outputs + k : (n * outputs + k) * out_pixels + p;
   }
-  // Of the weights between output channel `k` and channel `c` of its group.
+  // Offset of the weight from channel `c` of a group to output channel `k`.
   int64_t W(int64_t k, int64_t c, int64_t tap) const { return (k * per_group + c) * taps + tap; }
   // The first channel that output channel `k` reads.
   int64_t First(int64_t k) const { return k / outputs_per_group * per_group; }
@@ -85,7 +86,7 @@ class ConvIndex {
   const bool in_last_, out_last_;
 };
 
-// `start` and what output position `p` of channel `k` sums up, tap after tap.
+// Adds to `start` the products of output position `p` of channel `k`, tap by tap.
 template <typename T, typename A>
 A ConvSum(const ConvIndex& at, const TensorView& x, const TensorView& w, int64_t n, int64_t k,
           int64_t p, A start) {
@@ -100,7 +101,7 @@ A ConvSum(const ConvIndex& at, const TensorView& x, const TensorView& w, int64_t
   return start;
 }
 
-// The same of 8-bit data with the 8-bit weights of this output channel.
+// The same for 8-bit data with the 8-bit weights of output channel `k`.
 template <typename T>
 int32_t ConvSumOfNumbers(const ConvIndex& at, const TensorView& x, std::span<const int8_t> weights,
                          int64_t n, int64_t k, int64_t p) {
@@ -116,7 +117,7 @@ int32_t ConvSumOfNumbers(const ConvIndex& at, const TensorView& x, std::span<con
   return sum;
 }
 
-// The gradient of input position `q` of channel `c`: over outputs in the order of memory.
+// The gradient of input position `q` of channel `c`, summed over outputs in memory order.
 template <typename T, typename A>
 A ConvGradDataSum(const ConvIndex& at, const TensorView& dy, const TensorView& w, int64_t n,
                   int64_t c, int64_t q) {
@@ -133,7 +134,7 @@ A ConvGradDataSum(const ConvIndex& at, const TensorView& dy, const TensorView& w
   return sum;
 }
 
-// The gradient of the weight between output channel `k` and channel `c` of its group.
+// The gradient of the weight from channel `c` of a group to output channel `k`.
 template <typename T>
 double ConvGradWeightSum(const ConvIndex& at, const TensorView& x, const TensorView& dy, int64_t k,
                          int64_t c, int64_t tap) {

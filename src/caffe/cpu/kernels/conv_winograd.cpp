@@ -1,8 +1,7 @@
-// Convolutions of 3x3 in float by Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray 2016,
-// "Fast Algorithms for Convolutional Neural Networks"): 16 products of matrices for each tile of
-// 2x2 results, where the windows themselves take 36. Images have channels last, so each step works
-// on vectors of channels. Transforms only add, subtract and halve, so errors stay near those of the
-// plain sums.
+// 3x3 convolutions in float by Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray 2016, "Fast
+// Algorithms for Convolutional Neural Networks"): 16 multiplications for each tile of 2x2 results
+// instead of 36. Images are channels-last, so each step works on vectors of channels. The
+// transforms only add, subtract and halve, so errors stay near those of direct sums.
 #include <omp.h>
 
 #include <algorithm>
@@ -25,15 +24,15 @@ namespace {
 using dnnl::memory;
 
 constexpr int64_t kTile = 2, kPatch = 4, kPositions = kPatch * kPatch;
-// Tiles whose products are made together: enough to pay for reading the weights, few enough to stay
-// in a cache.
+// Tiles per block of products: enough to amortize reading the weights, few enough to stay in a
+// cache.
 constexpr int64_t kMostTiles = 128, kFewestTiles = 20;
 constexpr int64_t kFewestChannels = 32;
-// Tiles for each filter that is transformed, where that happens in each run: below it costs more
-// than it saves. Of C to K channels as many as C K / (C + K) take.
+// Minimum number of tiles per transformed filter, if filters are transformed in each run; with
+// fewer, the transform costs more than it saves. C to K channels count as C K / (C + K) filters.
 constexpr int64_t kTilesPerFilter = 2;
 
-// The tiles of y, and how many are computed at once.
+// The tiles of y, and their division into blocks.
 struct Tiling {
   int64_t channels, outputs, height, width, rows, columns, pad_y, pad_x;
   int64_t tiles_y, tiles_x, count, threads, blocks, block;
@@ -56,14 +55,14 @@ struct Tiling {
     block = (count + blocks - 1) / blocks;
   }
 
-  // Floats from a position's rows to the next one's: no multiple of 4 KiB, at which addresses
-  // compete for the same lines of a cache.
+  // Distance in floats between positions. Not a multiple of 4 KiB, at which addresses compete for
+  // the same cache lines.
   int64_t patch_stride() const { return block * channels + kFloatLanes; }
   int64_t product_stride() const { return block * outputs + kFloatLanes; }
 };
 
 struct TilePlace {
-  int64_t item, row, column;  // of a tile's first result
+  int64_t item, row, column;  // of the tile's first result
 };
 
 TilePlace PlaceOf(const Tiling& t, int64_t tile) {
@@ -78,7 +77,7 @@ inline CAFFE_FORCE_INLINE void TransformPatch(FloatVector& a, FloatVector& b, Fl
   a = first, b = second, c = third, d = last;
 }
 
-// The patch that a tile reads, transformed: a vector of channels for each position, `stride` apart.
+// Transforms the patch that a tile reads: a vector of channels for each position, `stride` apart.
 CAFFE_CPU_CLONES void ReadPatch(const std::array<const float*, kPositions>& pixels,
                                 int64_t channels, int64_t stride, float* to) {
   for (int64_t c = 0; c < channels; c += kFloatLanes) {
@@ -90,7 +89,7 @@ CAFFE_CPU_CLONES void ReadPatch(const std::array<const float*, kPositions>& pixe
   }
 }
 
-// What follows the products: y = sums + bias, + what is added, and a ReLU.
+// Epilogue of the products: y = sums + bias + addend, then a ReLU.
 struct Finish {
   const float* bias = nullptr;  // null: none
   bool adds = false, has_relu = false;
@@ -104,7 +103,7 @@ inline CAFFE_FORCE_INLINE void SumTile(const FloatVector& a, const FloatVector& 
   second = b - c - d;
 }
 
-// A tile's results from its products. `y` and `added` have null where a result lies outside.
+// Computes a tile's results from its products. `y` and `added` are null for results outside y.
 CAFFE_CPU_CLONES void WriteTile(const float* from, int64_t stride, int64_t outputs,
                                 const Finish& finish, const std::array<const float*, 4>& added,
                                 const std::array<float*, 4>& y) {
@@ -131,7 +130,7 @@ CAFFE_CPU_CLONES void WriteTile(const float* from, int64_t stride, int64_t outpu
   }
 }
 
-// A filter of 3x3 as 4x4: G g G^T.
+// Transforms a 3x3 filter to 4x4: G g G^T.
 void TransformFilter(const float* g, std::array<float, kPositions>* to) {
   const auto spread = [](float a, float b, float c) {
     return std::array<float, kPatch>{a, 0.5F * (a + b + c), 0.5F * (a - b + c), c};
@@ -144,7 +143,8 @@ void TransformFilter(const float* g, std::array<float, kPositions>* to) {
   }
 }
 
-// A product of the tiles of one position with its weights, as a convolution of 1x1, on one thread.
+// The product of a block's tiles at one position with its weights, as a 1x1 convolution on one
+// thread.
 class Product {
  public:
   explicit Product(const Tiling& t)
@@ -163,7 +163,7 @@ class Product {
 
   memory::desc weights() const { return description_.weights_desc(); }
   size_t scratchpad_bytes() const { return description_.scratchpad_desc().get_size(); }
-  // For one thread.
+  // Makes a primitive for one thread.
   OneDnnPrimitive Make() const {
     OneDnnPrimitive primitive(primitive_);
     primitive.AddOperand(DNNL_ARG_SRC, x_);
@@ -179,7 +179,7 @@ class Product {
   dnnl::convolution_forward primitive_;
 };
 
-// The convolution with all that it needs; Run() is called from one thread at a time.
+// The kernel's state; Run() must be called from one thread at a time.
 class Winograd {
  public:
   Winograd(const ops::Conv& op, const KernelRequest& request)
@@ -210,9 +210,9 @@ class Winograd {
   Tiling tiling_;
   Product product_;
   ops::Epilogue epilogue_;
-  std::vector<float> zeros_;  // beside the image
+  std::vector<float> zeros_;  // stand for pixels outside the image
   std::vector<OneDnnPrimitive> products_;
-  WorkspaceLayout part_;  // of a thread
+  WorkspaceLayout part_;  // per thread
   size_t patches_offset_ = 0, products_offset_ = 0, scratchpad_offset_ = 0;
 };
 
@@ -285,7 +285,7 @@ void Winograd::RunBlock(const KernelContext& ctx, const Finish& finish, int64_t 
   WriteTiles(ctx, finish, first, tiles, products);
 }
 
-// Tiles that the last block lacks are left as they are: nobody reads what comes of them.
+// Leaves the missing tiles of the last block unset: their results are not read.
 void Winograd::ReadPatches(const KernelContext& ctx, int64_t first, int64_t tiles,
                            float* patches) const {
   const float* const x = ctx.input(ops::Conv::kX).as<const float>();
@@ -364,7 +364,7 @@ KernelOrRefusal MakeWinograd(const ops::Conv& op, const KernelRequest& request) 
   }
 }
 
-// By name before oneDNN's convolution, which has the same rank.
+// Comes before oneDNN's convolution, which has the same rank, because of its name.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-by-winograd", KernelRank::kBest,
                               MakeWinograd,
                               {.signatures = {{DType::kFloat, DType::kFloat}},

@@ -58,7 +58,7 @@ void LossWeight(const ops::LossWeight& op, const KernelContext& ctx) {
   });
 }
 
-// Copies `bytes` long rows, one per outer index, unless they lie there already.
+// Copies rows of `bytes` bytes, one per outer index, unless they are in place already.
 void CopyRows(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t bytes,
               int64_t rows) {
   if (from == to) return;
@@ -98,7 +98,7 @@ void HostCall(const ops::HostCall& op, const KernelContext& ctx) {
   if (ctx.new_top_shapes != nullptr) *ctx.new_top_shapes = std::move(new_top_shapes);
 }
 
-// The same of 8-bit numbers, in programs.
+// The same for 8-bit numbers, in programs.
 template <typename OpType, void (*function)(const OpType&, const KernelContext&)>
 KernelOrRefusal Move(const OpType& op, const KernelRequest& request) {
   const DType made = request.outputs[0].dtype;

@@ -1,4 +1,4 @@
-// How a convolution that is computed directly is cut into tasks.
+// Divides a directly computed convolution into tasks.
 #pragma once
 
 #include <omp.h>
@@ -14,17 +14,17 @@
 #ifdef CAFFE_HAS_PIXEL_SUMS
 namespace caffe::cpu {
 
-// What is read and written, and how it is cut into tasks. A chunk is some rows of an image, or,
-// where the windows are pixels, some pixels of all images; a task is a block of its channels.
+// Sizes of operands and tasks. A chunk is some rows of an image, or, for 1x1 windows, some pixels
+// of all images. A task is a block of channels of a chunk.
 struct DirectSizes {
   int64_t channels, outputs, height, width, rows, columns;
-  int64_t whole, offset;  // channels of a pixel of y, and where among them the results are
+  int64_t whole, offset;  // channels of a pixel of y, and offset of the results in them
   int64_t stride_y, stride_x, pad_y, pad_x, gap_y, gap_x, taps_y, taps_x;
   int64_t pixel_bytes, items, threads, blocks;
-  bool is_flat = false;    // windows are pixels, each read once
+  bool is_flat = false;    // windows are pixels; each is read once
   bool is_padded = false;  // some windows reach beyond the image
   int64_t chunks_of_item = 1, chunks = 1;
-  int64_t chunk_rows = 0;  // at most, of the image
+  int64_t chunk_rows = 0;  // maximum, in rows of the image
 
   DirectSizes(const ops::ConvInto& op, const TensorDesc& x, const TensorDesc& w, const Shape& y)
       : DirectSizes(op.conv.geometry, x, w, y, op.offset) {}
@@ -66,23 +66,23 @@ struct DirectSizes {
     chunk_rows = RowsOf((rows + chunks_of_item - 1) / chunks_of_item);
   }
 
-  // Of a flat convolution, over all images.
+  // Results of a flat convolution, over all images.
   int64_t pixels() const { return items * rows * columns; }
   int64_t tiles() const { return (pixels() + kPixels - 1) / kPixels; }
   int64_t tasks() const { return chunks * blocks; }
-  // Rows of the image that so many rows of results read.
+  // Number of image rows that `results` rows of results read.
   int64_t RowsOf(int64_t results) const {
     return (results - 1) * stride_y + (taps_y - 1) * gap_y + 1;
   }
   int64_t window_width() const { return (columns - 1) * stride_x + (taps_x - 1) * gap_x + 1; }
-  // Of the image, or of its copy that has the padding.
+  // Bytes of a row of the image, or of its padded copy.
   int64_t row_bytes() const { return (is_padded ? window_width() : width) * pixel_bytes; }
   int64_t item_bytes() const { return height * width * pixel_bytes; }
   size_t copy_bytes() const {
     return is_padded ? static_cast<size_t>(chunk_rows * row_bytes()) : 0;
   }
 
-  // Taps of a row without gaps lie in one piece.
+  // Without dilation, the taps of a row are contiguous.
   int64_t runs_of_row() const { return gap_x == 1 || taps_x == 1 ? 1 : taps_x; }
   int64_t runs() const { return taps_y * runs_of_row(); }
   int64_t run_bytes() const { return taps_x / runs_of_row() * pixel_bytes; }
@@ -92,12 +92,12 @@ struct DirectSizes {
   }
 
  private:
-  // Bytes of an image that are read for one block of channels after the other: they stay in the
-  // second cache beside a block's weights.
+  // Bytes of an image that are read repeatedly, for each block of channels: they stay in the
+  // second-level cache together with a block's weights.
   static constexpr int64_t kChunkBytes = 160 << 10;
-  static constexpr int64_t kTilesOfChunk = 4;  // at least: they pay for reading the weights
+  static constexpr int64_t kTilesOfChunk = 4;  // minimum, to amortize reading the weights
 
-  // So many parts, or a few more, that threads have equally many of `others` times as many tasks.
+  // Increases `parts` so that parts * others tasks divide evenly among threads, if possible.
   int64_t EqualParts(int64_t parts, int64_t others, int64_t most) const {
     if (parts * others >= 8 * threads) return parts;
     const int64_t step = threads / std::gcd(threads, others);

@@ -1,4 +1,4 @@
-// Kernels of ops that compute each element by itself (ops/each_element.hpp).
+// Kernels of ops that compute each element independently (ops/each_element.hpp).
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace caffe::cpu {
 
-// An operand of type T.
+// An operand of the op's data type T.
 template <typename T>
 struct DataOperand {
   const T* data;

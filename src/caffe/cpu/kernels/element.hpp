@@ -1,4 +1,4 @@
-// Single elements of operands whose type is not the kernel's: small ones beside a tensor, and all
+// Access to single elements of operands of any type: small operands of other types, and all
 // operands of losses.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace caffe::cpu {
 
-// Element i of a tensor of any type: of quantised ones the value, not the number.
+// Element i of a tensor of any type; for quantized tensors the value, not the number.
 inline double ElementOf(const TensorView& view, int64_t i) {
   const auto scale = static_cast<double>(view.scale);
   if (view.dtype == DType::kUInt8) return scale * view.as<const uint8_t>()[i];
@@ -17,7 +17,7 @@ inline double ElementOf(const TensorView& view, int64_t i) {
   });
 }
 
-// That of an operand that may be absent; a negative one never is there.
+// The same for an operand that may be absent; a negative index always counts as absent.
 inline double ElementOr(const KernelContext& ctx, int operand, int64_t i, double otherwise) {
   if (operand < 0 || !ctx.has_input(operand)) return otherwise;
   return ElementOf(ctx.input(operand), i);

@@ -1,4 +1,4 @@
-// The epilogue of an op, element by element, for reference kernels.
+// Applies an op's epilogue element by element, for reference kernels.
 #pragma once
 
 #include "caffe/cpu/kernels/element.hpp"
@@ -7,7 +7,7 @@
 
 namespace caffe::cpu {
 
-// `value` is the result's element i, in memory order, of channel c.
+// `value` is element i of the result, in memory order, and belongs to channel c.
 template <typename A>
 A ApplyEpilogue(const KernelContext& ctx, const ops::Epilogue& epilogue, int64_t c, int64_t i,
                 A value) {

@@ -9,7 +9,7 @@
 namespace caffe::cpu {
 namespace {
 
-// The arithmetic of QuantizeRow(), so that a plan in 8 bits has the same weights.
+// Uses the arithmetic of QuantizeRow(), so that 8-bit plans have the same weights.
 template <typename T>
 CAFFE_CPU_CLONES void QuantizeAndBack(const T* w, int64_t count, int64_t step, T* y) {
   T largest = 0;

@@ -1,4 +1,4 @@
-// 16 floats that are computed with at once: channels of an image that has them last.
+// FloatVector: 16 floats that are processed together, as channels of a channels-last image.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace caffe::cpu {
 
 inline constexpr int kFloatLanes = 16;
 
-// g++ makes of it what the instruction set has: a register of AVX-512, two of AVX2.
+// g++ maps it to registers of the instruction set: one of AVX-512 or two of AVX2.
 using FloatVector = float __attribute__((vector_size(kFloatLanes * sizeof(float))));
 using FloatBits = uint32_t __attribute__((vector_size(kFloatLanes * sizeof(uint32_t))));
 using IntVector = int32_t __attribute__((vector_size(kFloatLanes * sizeof(int32_t))));
@@ -21,7 +21,7 @@ using ByteBits = uint8_t __attribute__((vector_size(kFloatLanes)));
 using SignedBytes = int8_t __attribute__((vector_size(kFloatLanes)));
 using HalfBits = uint16_t __attribute__((vector_size(kFloatLanes * sizeof(uint16_t))));
 
-// Vectors are handed over by reference: by value they would depend on the instruction set.
+// Vectors are passed by reference, because passing by value depends on the instruction set.
 inline CAFFE_FORCE_INLINE void Load(const float* from, FloatVector& to) {
   std::memcpy(&to, from, sizeof(to));
 }
@@ -45,7 +45,7 @@ inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, float* to) {
   std::memcpy(to, &from, sizeof(from));
 }
 
-// To the nearest, of two to the even one; NaN stays NaN.
+// Rounds to nearest even; NaN stays NaN.
 inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, bfloat16* to) {
   FloatBits bits;
   std::memcpy(&bits, &from, sizeof(bits));
@@ -55,7 +55,7 @@ inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, bfloat16* to) {
   std::memcpy(static_cast<void*>(to), &halves, sizeof(halves));
 }
 
-// All lanes, or the first of them.
+// Number of lanes: all, or only the first ones.
 using AllLanes = std::integral_constant<int64_t, kFloatLanes>;
 template <typename T>
 inline CAFFE_FORCE_INLINE void Load(const T* from, AllLanes, FloatVector& to) {
@@ -76,8 +76,8 @@ inline CAFFE_FORCE_INLINE void ForVectors(int64_t channels, const Fn& fn) {
   if (c < channels) fn(c, channels - c);
 }
 
-// Calls fn(integral_constant<int, i>) for i below kCount: vectors in arrays that are indexed so
-// stay in registers.
+// Calls fn(integral_constant<int, i>) for i below kCount. Arrays of vectors that are indexed with
+// these constants stay in registers.
 template <int kCount, typename Fn>
 inline CAFFE_FORCE_INLINE void Unroll(const Fn& fn) {
   [&]<int... kIndices>(std::integer_sequence<int, kIndices...>) CAFFE_FORCE_INLINE {

@@ -9,7 +9,7 @@
 namespace caffe::cpu {
 namespace {
 
-// Element c of an operand of either type; what is left out counts as `otherwise`.
+// Element c of an operand of either type; `otherwise` if the operand is absent.
 double NumberOr(const KernelContext& ctx, int operand, int64_t c, double otherwise) {
   return ctx.has_input(operand) ? ElementOf(ctx.input(operand), c) : otherwise;
 }

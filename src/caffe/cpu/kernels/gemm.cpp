@@ -1,4 +1,4 @@
-// Products by oneDNN.
+// Matrix products by oneDNN.
 #include "caffe/ops/gemm.hpp"
 
 #include "caffe/core/signals_held.hpp"
@@ -41,8 +41,8 @@ KernelOrRefusal MakeSgemm(const ops::Gemm& op, const KernelRequest& request) {
     if (operand.present && operand.dtype != DType::kFloat) return Refusal{"only float operands"};
   }
   if (request.outputs[0].dtype != DType::kFloat) return Refusal{"only float results"};
-  // x w^T with few rows (a fully connected layer): dnnl_sgemm packs all of w to use it once. The
-  // transposed product w x^T reads w in place and was 2 to 4 times faster.
+  // x w^T with few rows (a fully connected layer): dnnl_sgemm packs all of w and uses it only once.
+  // The transposed product w x^T reads w in place and was 2 to 4 times faster.
   const bool swaps = !op.transpose_a && op.transpose_b && op.rows * 4 <= op.columns;
   const size_t workspace = swaps ? static_cast<size_t>(op.rows * op.columns) * sizeof(float) : 0;
   return Kernel{
@@ -69,7 +69,7 @@ KernelOrRefusal MakeSgemm(const ops::Gemm& op, const KernelRequest& request) {
       workspace};
 }
 
-// For bfloat16, which dnnl_sgemm does not take.
+// For bfloat16, which dnnl_sgemm does not support.
 KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
   if (op.rows == 0 || op.columns == 0 || op.inner == 0) return Refusal{"an empty batch"};
   const OperandDesc& a = request.inputs[ops::Gemm::kA];
@@ -108,7 +108,7 @@ KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
   }
 }
 
-// bfloat16, where the processor multiplies it; otherwise nothing that any op asks for.
+// bfloat16 if the processor multiplies it natively; otherwise a type that no op has.
 KernelTraits MatmulTraits() {
   const DType type = OneDnnComputes(DType::kBFloat16) ? DType::kBFloat16 : DType::kUInt8;
   return {.signatures = {{type, DType::kFloat}}};

@@ -1,4 +1,4 @@
-// Products by their definition, in any type. The oracle and fallback.
+// Matrix products by definition, in any type. Test oracle and fallback.
 #include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -8,7 +8,7 @@
 namespace caffe::cpu {
 namespace {
 
-// The plain triple loop, accumulating in the type's arithmetic.
+// A triple loop; accumulates in the type's arithmetic.
 void GemmReference(const ops::Gemm& op, const KernelContext& ctx) {
   const auto visit = [&]<typename A, typename C>(TypeTag<A>, TypeTag<C>) {
     const A* a = ctx.input(0).as<const A>();
@@ -44,7 +44,7 @@ void GemmReference(const ops::Gemm& op, const KernelContext& ctx) {
   });
 }
 
-// Of 8-bit data a, with weights b that are quantised here.
+// For 8-bit data a; quantizes the weights b.
 void GemmNumbers(const ops::Gemm& op, const KernelContext& ctx) {
   const TensorView &a = ctx.input(op.kA), &b = ctx.input(op.kB), &c = ctx.output(0);
   const int64_t a_row = op.transpose_a ? 1 : op.inner, a_inner = op.transpose_a ? op.rows : 1;

@@ -1,4 +1,4 @@
-// Reference kernel of the images' transform.
+// Reference kernel of ops::TransformImages.
 #include "caffe/ops/images.hpp"
 
 #include "caffe/cpu/parallel.hpp"
@@ -15,7 +15,7 @@ ops::ImageWindow WindowOf(const TensorView& windows, int64_t item) {
   });
 }
 
-// mean(place of channel 0, channel) of the operand, whatever its type.
+// Calls `fn` with a function mean(position of channel 0, channel), whatever the operand's type.
 template <typename Fn>
 void VisitMean(const KernelContext& ctx, const Fn& fn) {
   if (!ctx.has_input(2)) return fn([](int64_t, int64_t) { return 0.0f; });

@@ -1,4 +1,4 @@
-// Arithmetic of quantised values: value = scale * number, numbers of 8 bits around 0.
+// Arithmetic of quantized values: value = scale * number, with 8-bit numbers around 0.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ using ops::ScaleOf;
 using ops::ToNumber;
 using ops::VisitNumber;
 
-// Element i = value, in y's type and scale.
+// Stores `value` in element i, converted to y's type and scale.
 inline void StoreNumber(const TensorView& y, int64_t i, float value) {
   VisitNumber(y.dtype,
               [&]<typename T>(TypeTag<T>) { y.as<T>()[i] = ToNumber<T>(value / ScaleOf(y)); });
 }
 
-// Quantises the weights of one output channel, `stride` apart, to -127 ... 127 and returns their
-// scale: that of the largest.
+// Quantizes the weights of one output channel, `stride` apart, to -127 ... 127. Returns their
+// scale, by which the largest magnitude becomes 127.
 CAFFE_CPU_CLONES inline float QuantizeRow(const float* w, int64_t count, int64_t stride,
                                           int8_t* numbers) {
   float largest = 0;

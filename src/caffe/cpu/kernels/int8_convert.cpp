@@ -1,4 +1,4 @@
-// Casts and reorders of quantised values.
+// Casts and reorders of quantized values.
 #include "caffe/cpu/kernels/int8_convert.hpp"
 
 #include "caffe/cpu/kernels/int8.hpp"
@@ -7,11 +7,11 @@
 namespace caffe::cpu {
 namespace {
 
-// From numbers of one scale to those of another.
+// Converts numbers from one scale to another.
 template <typename From, typename To>
 struct Rescale {
   float factor = 1;
-  bool is_copy = false;  // 8-bit numbers that stay what they are
+  bool is_copy = false;  // 8-bit numbers that stay unchanged
 
   To operator()(From x) const {
     if constexpr (std::is_same_v<From, To>) {

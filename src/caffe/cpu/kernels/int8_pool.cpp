@@ -1,4 +1,4 @@
-// Pooling of quantised channels-last images: the inner loop runs over channels and vectorises.
+// Pooling of quantized channels-last images; the inner loop over channels is vectorized.
 #include <cstring>
 #include <limits>
 
@@ -9,10 +9,10 @@
 namespace caffe::cpu {
 namespace {
 
-// One output pixel's window.
+// The window of one output pixel.
 struct PooledWindow {
   ops::PoolWindow rows, columns;
-  int64_t image = 0, at = 0;  // elements before the image in x, before the pixel in y
+  int64_t image = 0, at = 0;  // offsets of the image in x, and of the pixel in y
 };
 
 template <typename Fn>
@@ -43,20 +43,20 @@ void ForEachPixel(const PooledWindow& window, const TensorView& x, const Fn& fn)
   }
 }
 
-// As many numbers as a register of AVX2 holds: without AVX-512 g++ compares wider vectors element
-// by element.
+// As many numbers as an AVX2 register holds: without AVX-512, g++ compares wider vectors element by
+// element.
 template <typename T>
 struct NumbersOf {
   static constexpr int64_t kCount = 32;
   typedef T type __attribute__((vector_size(kCount)));  // NOLINT: `using` takes none
 };
 
-// Pixels of a window, `step` elements apart in rows that are row_step apart.
+// Pixels of a window: `step` elements apart, in rows that are row_step apart.
 struct PooledPixels {
   int64_t rows, columns, row_step, step;
 };
 
-// The largest of `count` channels, which stay in a register while the window is read.
+// The maxima of `count` channels, which stay in a register while the window is read.
 template <typename T>
 inline CAFFE_FORCE_INLINE void LargestOfBlock(const T* x, const PooledPixels& pixels, size_t count,
                                               T* y) {
@@ -88,7 +88,7 @@ CAFFE_CPU_CLONES void StoreSums(const int32_t* sums, float factor, T* y, int64_t
   for (int64_t i = 0; i < count; ++i) y[i] = ToNumber<T>(static_cast<float>(sums[i]) * factor);
 }
 
-// Numbers are compared as they are, so both sides have one scale and type.
+// Compares the numbers themselves, so both operands must have the same scale and type.
 void MaxPoolNumbers(const ops::MaxPool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const int64_t channels = y.shape[1];

@@ -1,10 +1,10 @@
-// Convolutions and matrix products of 8-bit data by oneDNN. Weights are quantised when they are
-// packed, with a scale for each output channel. What oneDNN makes of the sums is
+// Convolutions and matrix products of 8-bit data by oneDNN. Weights are quantized when they are
+// packed, with a scale for each output channel. oneDNN computes from the sums
 //
 //   number of y = ((sum + bias) * factor of the channel [+ residual]) [* rescaling], clipped
 //
-// where the factor, and the bias in units of the sum, are computed in each run: the scales of the
-// weights are known only then.
+// The factors, and the biases in units of the sums, are computed in each run, because the scales of
+// the weights are known only then.
 #include <cstring>
 
 #include "caffe/cpu/kernels/conv_check.hpp"
@@ -18,13 +18,13 @@ namespace {
 
 using Kind = ops::Pointwise::Kind;
 
-// How the weights of a product lie in the net's memory: numbers of one output channel `step` apart,
-// channels `row` apart.
+// Layout of a product's weights in the net: numbers of one output channel are `step` apart,
+// channels are `row` apart.
 struct WeightRows {
   int64_t channels = 0, count = 0, row = 0, step = 1;
 };
 
-// 8-bit weights in the order that oneDNN prefers, and behind them the channels' scales.
+// 8-bit weights in oneDNN's preferred format, followed by the scales of the channels.
 class Int8Weights {
  public:
   Int8Weights(const WeightRows& rows, const dnnl::memory::desc& plain,
@@ -60,7 +60,7 @@ class Int8Weights {
   ReorderStep reorder_;
 };
 
-// The epilogue of a product in oneDNN's words.
+// The epilogue of a product as oneDNN post-ops.
 class Int8PostOps {
  public:
   Int8PostOps(const ops::Epilogue& epilogue, std::span<const OperandDesc> inputs,
@@ -86,9 +86,9 @@ class Int8PostOps {
     attributes.set_post_ops(ops_);
     return attributes;
   }
-  // What the channels' factors are in units of.
+  // Unit of the channels' factors.
   float unit() const { return unit_; }
-  // The node's input that is added; -1: none.
+  // Index of the input that is added; -1: none.
   int residual() const { return residual_; }
   // Declares the factors and the residual as the primitive's next operands.
   void AddOperands(OneDnnPrimitive* primitive) const {
@@ -106,7 +106,7 @@ class Int8PostOps {
     factors_ = dnnl::memory::desc(per_channel, dnnl::memory::data_type::f32, strides);
     ops_.append_binary(dnnl::algorithm::binary_mul, factors_);
   }
-  // It is added as it is, so what it is added to has its unit.
+  // The residual is added unscaled, so the sums must have its unit.
   void Add(const OperandDesc& residual, int operand) {
     residual_ = operand;
     residual_desc_ = OneDnnDesc(residual);
@@ -125,13 +125,13 @@ class Int8PostOps {
   int residual_ = -1;
 };
 
-// What is done with the sums in a step after oneDNN's.
+// An epilogue that is applied in a separate step after oneDNN's.
 struct Apart {
   ops::Epilogue epilogue;
   size_t sums_offset = 0;
 };
 
-// y = the epilogue of sums * factor + shift, in the order of memory.
+// y = the epilogue of sums * factor + shift, in memory order.
 void ApplyToSums(const ops::Epilogue& epilogue, const KernelContext& ctx, const int32_t* sums,
                  const float* factors, const float* shifts) {
   const TensorView& y = ctx.output(0);
@@ -146,7 +146,7 @@ void ApplyToSums(const ops::Epilogue& epilogue, const KernelContext& ctx, const 
   });
 }
 
-// A product that is ready to run. x, w and bias are inputs 0 to 2 of both ops.
+// A product ready to run. Inputs 0 to 2 are x, w and bias for both ops.
 struct Int8Product {
   enum { kX, kW, kBias };
   OneDnnPrimitive primitive;
@@ -157,7 +157,7 @@ struct Int8Product {
   bool has_bias = false, is_packed = false;
   std::optional<Apart> apart;
   size_t factors_offset = 0, bias_offset = 0, scratchpad_offset = 0;
-  size_t weights_offset = 0, packing_offset = 0;  // where the plan does not pack
+  size_t weights_offset = 0, packing_offset = 0;  // if the plan does not pack
 
   void Run(const KernelContext& ctx) {
     char* const workspace = static_cast<char*>(ctx.workspace);
@@ -253,9 +253,9 @@ std::optional<Refusal> RefuseOperands(const KernelRequest& request) {
   return std::nullopt;
 }
 
-// Defects of oneDNN 2.6, as in conv_onednn.cpp: operands of post-ops are read at other places, or
-// left out where a window is empty. And where it has only its reference for a factor of each
-// channel it has a kernel for the sums alone.
+// Defects of oneDNN 2.6, as in conv_onednn.cpp: it reads operands of post-ops at wrong places, or
+// ignores them if a window is empty. Also, if it has only its reference kernel for a factor per
+// channel, it still has a fast kernel for the sums alone.
 bool AppliesBadly(const ops::Conv& op, const KernelRequest& request, const std::string& name) {
   return name.find("gemm") != name.npos || name.starts_with("ref") ||
          (name.starts_with("brg") &&
@@ -318,7 +318,7 @@ KernelOrRefusal MakeGemmInt8(const ops::Gemm& op, const KernelRequest& request) 
   }
 }
 
-// Where the processor multiplies 8-bit numbers; otherwise nothing that any op asks for.
+// For processors that multiply 8-bit numbers natively; otherwise a type that no op has.
 KernelTraits ProductTraits() {
   if (OneDnnMultiplies8Bits()) return Int8Traits(FusesNumbers);
   return {.signatures = {{DType::kUInt8, DType::kFloat}}};

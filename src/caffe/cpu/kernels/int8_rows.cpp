@@ -1,7 +1,7 @@
-// Convolutions and matrix products of 8-bit data by loops that the compiler vectorises: for
-// programs in 8 bits on processors without instructions for such products, where floats would be
-// faster. Weights are quantised when they are packed, and lie there as 16-bit numbers, with the
-// scales of the output channels behind them.
+// Convolutions and matrix products of 8-bit data with loops that the compiler vectorizes: for 8-bit
+// programs on processors without instructions for such products, where floats would be faster.
+// Weights are quantized when they are packed, and stored as 16-bit numbers, followed by the scales
+// of the output channels.
 #include <vector>
 
 #include "caffe/core/cache_lines.hpp"
@@ -11,12 +11,12 @@
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/gemm.hpp"
 
-// A namespace of its own, because other files have functions of these names.
+// A separate namespace, because other files have functions with these names.
 namespace caffe::cpu::int8_rows {
 namespace {
 
-constexpr int64_t kPixels = 32;  // whose patches are gathered at a time
-constexpr int64_t kTile = 4;     // rows of data that are multiplied at a time
+constexpr int64_t kPixels = 32;  // number of pixels for which patches are gathered at a time
+constexpr int64_t kTile = 4;     // number of data rows that are multiplied at a time
 
 // sums[r] = the sum over k < count of rows[r][k] * w[k].
 CAFFE_CPU_CLONES void MultiplyTile(const int16_t* const* rows, const int16_t* w, int64_t count,
@@ -42,9 +42,9 @@ CAFFE_CPU_CLONES void Widen(const T* x, int64_t count, int16_t* y) {
   for (int64_t i = 0; i < count; ++i) y[i] = x[i];
 }
 
-// How packed weights lie in memory.
+// Layout of packed weights.
 struct PackedRows {
-  int64_t channels = 0, count = 0;  // of numbers, for each output channel
+  int64_t channels = 0, count = 0;  // count: numbers per output channel
 
   size_t scales_offset() const {
     return static_cast<size_t>(
@@ -57,7 +57,7 @@ struct PackedRows {
   }
 };
 
-// Number i of channel k, whose weights begin at first(k) and lie `step` apart, goes to place(k, i).
+// Stores number i of channel k at place(k, i); its weights begin at first(k), `step` apart.
 template <typename First, typename Place>
 PackedOperand Pack(int operand, const PackedRows& rows, int64_t step, First first, Place place) {
   const auto convert = [=](const KernelContext& ctx) {
@@ -72,7 +72,7 @@ PackedOperand Pack(int operand, const PackedRows& rows, int64_t step, First firs
   return {operand, rows.bytes(), convert};
 }
 
-// Stores what becomes of the sum of an output channel.
+// Applies factor, bias and epilogue to the sum of an output channel and stores the result.
 class Finish {
  public:
   Finish(const KernelContext& ctx, const ops::Epilogue& epilogue, const PackedRows& rows)
@@ -96,7 +96,7 @@ class Finish {
   std::vector<float> factors_, shifts_;
 };
 
-// Calls fn(TypeTag<T>{}) with the type of 8-bit data.
+// Calls fn(TypeTag<T>{}) with the type of the 8-bit data.
 template <typename Fn>
 void VisitData(const TensorView& x, const Fn& fn) {
   x.dtype == DType::kUInt8 ? fn(TypeTag<uint8_t>{}) : fn(TypeTag<int8_t>{});
@@ -123,7 +123,7 @@ void Gather(const ConvPatches& at, const T* x, int64_t group, int64_t pixel, int
   }
 }
 
-// The output pixels from `first` on, of one group.
+// Computes up to kPixels output pixels from `first` on, of one group.
 template <typename T>
 void ConvolvePixels(const KernelContext& ctx, const ConvPatches& at, const Finish& finish,
                     int64_t group, int64_t first, std::vector<int16_t>* patches) {
@@ -159,7 +159,7 @@ void ConvByPatches(const ops::Conv& op, const ConvPatches& at, const KernelConte
   });
 }
 
-// Filters by tap: w[tap][channel].
+// Depthwise convolution, with filters by tap: w[tap][channel].
 template <typename T>
 void ConvolveChannels(const KernelContext& ctx, const ConvPatches& at, const Finish& finish,
                       int64_t begin, int64_t end) {
@@ -216,7 +216,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
                 .packed_weights = Pack(ops::Conv::kW, RowsOf(at), 1, first, place)};
 }
 
-// Rows `first` to `last` of the product with all columns.
+// Computes rows `first` to `last` of the product.
 void MultiplyRows(const ops::Gemm& op, const KernelContext& ctx, const Finish& finish,
                   int64_t first, int64_t last) {
   const PackedRows rows{op.columns, op.inner};

@@ -1,4 +1,4 @@
-// Sums of quantised values.
+// Sums of quantized values.
 #include <array>
 
 #include "caffe/cpu/kernels/int8.hpp"

@@ -1,4 +1,4 @@
-// The power that local response normalisation divides by.
+// The power by which local response normalization divides.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace caffe::cpu {
 
-// scale^-beta; the 0.75 of AlexNet, GoogLeNet and CIFAR-10 needs two square roots, no power.
+// scale^-beta. The 0.75 of AlexNet, GoogLeNet and CIFAR-10 needs two square roots and no pow().
 template <bool kThreeQuarters>
 inline CAFFE_FORCE_INLINE float InversePower(float scale, float beta) {
   if constexpr (kThreeQuarters) {

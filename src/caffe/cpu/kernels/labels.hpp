@@ -1,4 +1,4 @@
-// How loss kernels read labels.
+// Access to labels in loss kernels.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ void SoftmaxRow(const X* x, int64_t classes, int64_t step, Y* y) {
   for (int64_t c = 0; c < classes; ++c) y[c * step] /= sum;
 }
 
-// Calls fn(offset of the position's first class) for each position, over threads.
+// Calls fn(offset of the position's first class) for each position, in parallel.
 template <typename Fn>
 void ForPositions(const ClassView& view, const Fn& fn) {
   ParallelFor(view.positions(), std::max<int64_t>(1, 4096 / view.classes),
@@ -55,7 +55,7 @@ void SoftmaxGrad(const ops::SoftmaxGrad& op, const KernelContext& ctx) {
   });
 }
 
-// The weight of a label's class, by an operand that may be missing.
+// The weight of a label's class; 1 if the operand is absent.
 double WeightOf(const KernelContext& ctx, int input, int64_t label) {
   return ctx.has_input(input) ? ElementOf(ctx.input(input), label) : 1;
 }
@@ -77,7 +77,7 @@ void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
   SetElement(ctx.output(0), 0, sum / op.rule.Divisor(view.outer, view.inner, valid));
 }
 
-// How far a position's probabilities are from what is wanted of them, times `factor`.
+// Differences between a position's probabilities and their targets, times `factor`.
 template <typename P, typename T>
 void SoftmaxLossGradRow(const P* p, const ClassView& view, int64_t label, P target, P others,
                         P factor, T* dx) {
@@ -87,7 +87,7 @@ void SoftmaxLossGradRow(const P* p, const ClassView& view, int64_t label, P targ
   }
 }
 
-// A label outside the classes has neither probability nor weight; forward has refused it.
+// A label out of range has neither probability nor weight; forward has thrown for it.
 template <typename P>
 double SlopeAt(const ops::SoftmaxLossGrad& op, const KernelContext& ctx, const P* p,
                const ClassView& view, int64_t label) {
@@ -124,7 +124,7 @@ void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
   });
 }
 
-// Whether the label is among the best of the scores, `step` elements apart.
+// True if the label is among the top_k scores; scores are `step` elements apart.
 template <typename T>
 bool IsRight(const ops::Accuracy& op, const T* x, int64_t label, int64_t classes, int64_t step) {
   const auto score = static_cast<Accum<T>>(x[label * step]);
@@ -138,7 +138,7 @@ bool IsRight(const ops::Accuracy& op, const T* x, int64_t label, int64_t classes
 void Accuracy(const ops::Accuracy& op, const KernelContext& ctx) {
   const ClassView view(ctx.input(0).shape, op.axis);
   int64_t valid = 0, right = 0;
-  // Items of each class are counted on the side only when asked for; num_output is small.
+  // Items are counted per class only on request; the number of classes is small.
   static thread_local std::vector<int64_t> class_sizes, class_right;
   if (ctx.has_output(1)) class_sizes.assign(view.classes, 0), class_right.assign(view.classes, 0);
   VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {

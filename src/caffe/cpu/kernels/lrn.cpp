@@ -1,4 +1,4 @@
-// Local response normalisation across channels.
+// Local response normalization across channels.
 #include <cmath>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace caffe::cpu {
 namespace {
 
-// Distance between the channels of one pixel, and where a pixel's channels begin.
+// Distance between the channels of a pixel, and offsets of pixels.
 struct PixelView {
   int64_t channels, pixels, step;
   bool plain;
@@ -26,7 +26,7 @@ struct PixelView {
   }
 };
 
-// Sum over the window around channel c of at(channel).
+// Sum of at(channel) over the window around channel c.
 template <typename Fn>
 double SumAround(int64_t c, int64_t channels, int64_t reach, const Fn& at) {
   double sum = 0;
@@ -35,7 +35,7 @@ double SumAround(int64_t c, int64_t channels, int64_t reach, const Fn& at) {
   return sum;
 }
 
-// The pixels of a tensor in double, one after the other. Calls fn(offset) for each.
+// Calls fn(offset) for each pixel of all images, in parallel.
 template <typename Fn>
 void ForPixels(const PixelView& view, int64_t images, const Fn& fn) {
   ParallelFor(images * view.pixels, 16, [&](int64_t begin, int64_t end) {
@@ -43,7 +43,7 @@ void ForPixels(const PixelView& view, int64_t images, const Fn& fn) {
   });
 }
 
-// Channel c's k + alpha / size * sum of squares.
+// The scale of channel c: k + alpha / size * sum of squares.
 template <typename Op, typename T>
 double ScaleAt(const Op& op, const PixelView& view, const T* x, int64_t c) {
   const double squares = SumAround(c, view.channels, (op.size - 1) / 2, [&](int64_t k) {
@@ -96,8 +96,8 @@ void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
   });
 }
 
-// What the pixels of a channels-last image are computed with, one after the other. `padded` has
-// `reach` zeros on both sides of the channels.
+// Buffers for one pixel of a channels-last image at a time. `padded` has `reach` zeros on both
+// sides of the channels.
 struct Scratch {
   float *padded, *sums, *powers;
 
@@ -115,7 +115,7 @@ inline CAFFE_FORCE_INLINE void SumWindows(const float* padded, int64_t channels,
   }
 }
 
-// The sums of squares of the windows around each channel.
+// Sums of squares over the window around each channel.
 template <typename T>
 inline CAFFE_FORCE_INLINE void SumSquares(const T* x, int64_t channels, int64_t size,
                                           const Scratch& scratch) {
@@ -155,7 +155,7 @@ CAFFE_CPU_CLONES void LrnGradPixel(const T* x, const T* dy, int64_t channels, in
   }
 }
 
-// Runs fn(pixel offset, scratch) for all pixels.
+// Calls fn(pixel offset, scratch) for all pixels.
 template <typename Fn>
 void ForEachPixel(const TensorView& x, int64_t size, void* workspace, int threads, const Fn& fn) {
   const int64_t channels = x.shape[1], pixels = x.count() / channels,
@@ -206,7 +206,7 @@ void LrnGradChannelsLast(const ops::LrnGrad& op, int threads, const KernelContex
 template <typename Op, const auto& kRun>
 KernelOrRefusal MakeLrnChannelsLast(const Op& op, const KernelRequest& request) {
   if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
-  // Its loops take a step for each place of the window, be there a channel or not.
+  // The loops iterate over the whole window, even over positions without a channel.
   if (op.size > 2 * request.inputs[0].shape[1])
     return Refusal{"a window beyond all channels on both sides"};
   const int threads = request.device.num_threads();

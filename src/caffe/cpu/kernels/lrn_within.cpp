@@ -1,5 +1,5 @@
-// Local response normalisation within a channel: windows over the plane, with AVE pooling's
-// divisor.
+// Local response normalization within a channel: windows over the plane, with the divisor of AVE
+// pooling.
 #include <cmath>
 #include <vector>
 
@@ -13,8 +13,8 @@
 namespace caffe::cpu {
 namespace {
 
-// The windows of stride 1 around each element of N,C,H,W images. They are odd and clipped alike, so
-// the windows that hold an element are those around the elements of its own.
+// Windows of stride 1 around each element of N,C,H,W images. Their size is odd and they are clipped
+// symmetrically, so the windows that contain an element are those around the elements of its own.
 struct Windows {
   int64_t channels, height, width, images;
   ops::PoolGeometry geometry;
@@ -31,7 +31,7 @@ struct Windows {
   ops::PoolWindow Columns(int64_t w) const { return ops::WindowAt(geometry, 1, width, w); }
   int64_t SizeAt(int64_t h, int64_t w) const { return Rows(h).size * Columns(w).size; }
 
-  // fn(h, w) for the elements of the window around (h, w) that lie in the image.
+  // Calls fn(h, w) for the elements of the window around (h, w) that are inside the image.
   template <typename Fn>
   void ForEachIn(int64_t h, int64_t w, const Fn& fn) const {
     const ops::PoolWindow rows = Rows(h), columns = Columns(w);
@@ -41,13 +41,13 @@ struct Windows {
   }
 };
 
-// Where the elements of one channel of one image lie.
+// Offsets of the elements of one channel of one image.
 struct Plane {
   int64_t begin, step, width;
   int64_t At(int64_t h, int64_t w) const { return begin + (h * width + w) * step; }
 };
 
-// Calls fn(plane) for every channel of every image, over threads.
+// Calls fn(plane) for every channel of every image, in parallel.
 template <typename Fn>
 void ForEachPlane(const Windows& windows, Layout layout, const Fn& fn) {
   const int64_t pixels = windows.height * windows.width;
@@ -68,8 +68,8 @@ void ForEachElement(const Windows& windows, const Fn& fn) {
   }
 }
 
-// Sums of a plane's windows: along the rows first, so that a window costs its height and width and
-// not its pixels. Term(h, w) is called once for each element.
+// Sums over the windows of a plane. Rows are summed first, so that a window costs its height plus
+// its width, not their product. Term(h, w) is called once for each element.
 class WindowSums {
  public:
   template <typename Term>
@@ -122,7 +122,7 @@ void LrnWithin(const ops::LrnWithin& op, const KernelContext& ctx) {
   });
 }
 
-// dx_i = scale_i^-beta dy_i - 2 alpha beta x_i * sum over the windows j that hold i of
+// dx_i = scale_i^-beta dy_i - 2 alpha beta x_i * sum over the windows j that contain i of
 //        dy_j x_j scale_j^(-beta - 1) / size_j
 void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
   const TensorView& x = ctx.input(0);
@@ -150,7 +150,7 @@ void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
   });
 }
 
-// The channels of one pixel each, in channels-last images: the inner loops are over channels.
+// For channels-last images: each call handles the channels of one pixel, in the inner loop.
 CAFFE_CPU_CLONES void Add(const float* x, float* sum, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) sum[c] += x[c];
 }
@@ -161,7 +161,7 @@ CAFFE_CPU_CLONES void AddSquares(const T* x, float* sum, int64_t channels) {
     sum[c] += value * value;
   }
 }
-// `scale` holds the sums of squares before, the scales after.
+// `scale`: sums of squares on entry, scales on return.
 template <bool kThreeQuarters, typename T>
 CAFFE_CPU_CLONES void Normalise(const T* x, float share, float beta, float* scale, T* y,
                                 int64_t channels) {
@@ -170,7 +170,7 @@ CAFFE_CPU_CLONES void Normalise(const T* x, float share, float beta, float* scal
     y[c] = T(static_cast<float>(x[c]) * InversePower<kThreeQuarters>(scale[c], beta));
   }
 }
-// What an element adds to the gradients of all elements of its window.
+// Contribution of an element to the gradients of all elements of its window.
 template <bool kThreeQuarters, typename T>
 CAFFE_CPU_CLONES void Spread(const T* x, const float* scale, const T* dy, float share, float beta,
                              float* spread, int64_t channels) {
@@ -179,7 +179,7 @@ CAFFE_CPU_CLONES void Spread(const T* x, const float* scale, const T* dy, float 
                 InversePower<kThreeQuarters>(scale[c], beta) / scale[c];
   }
 }
-// `sums` are of what was spread before.
+// `sums`: window sums of the results of Spread().
 template <bool kThreeQuarters, typename T>
 CAFFE_CPU_CLONES void Gradient(const T* x, const float* scale, const T* dy, float factor,
                                float beta, const float* sums, T* dx, int64_t channels) {
@@ -217,7 +217,7 @@ void LrnWithinChannelsLast(const ops::LrnWithin& op, const KernelContext& ctx) {
   });
 }
 
-// `workspace` has one image for each of `threads`.
+// `workspace` has room for one image per thread.
 template <bool kThreeQuarters, typename T>
 void LrnWithinGradChannelsLast(const ops::LrnWithinGrad& op, const KernelContext& ctx,
                                int threads) {

@@ -17,8 +17,8 @@ template <typename T>
 struct Gates {
   T i[kBlock], f[kBlock], o[kBlock], g[kBlock];
 
-  // `row` is the first unit's entry in the item's 4 x width gates; `cont` closes the forget gate
-  // where a sequence begins.
+  // `row`: entry of the first unit in the item's 4 x width gates. `cont` is 0 at the beginning of a
+  // sequence, which closes the forget gate.
   void Load(const T* row, int64_t width, int64_t count, T cont) {
     Sigmoid(row, count, T(1), i);
     Sigmoid(row + width, count, cont, f);
@@ -33,7 +33,7 @@ struct Gates {
   }
 };
 
-// fn(item, first hidden unit, how many).
+// Calls fn(item, first hidden unit, number of units).
 template <typename Fn>
 void ForBlocks(int64_t items, int64_t width, const Fn& fn) {
   ParallelFor(items, std::max<int64_t>(1, 4096 / std::max<int64_t>(width, 1)),
@@ -62,12 +62,12 @@ void LstmUnit(const ops::LstmUnit&, const KernelContext& ctx) {
   });
 }
 
-// Of the cell and of the hidden state, for up to kBlock hidden units.
+// Gradients of the cell and of the hidden state, for up to kBlock hidden units.
 template <typename T>
 struct StateGradients {
   T c[kBlock], h[kBlock];
 
-  // Null: zero. `tanh_c` is of the new cell.
+  // Null gradients count as zero. `tanh_c`: tanh of the new cell.
   void Load(const T* dc, const T* dh, const Gates<T>& gates, const T* tanh_c, int64_t count) {
     for (int64_t d = 0; d < count; ++d) h[d] = dh == nullptr ? T(0) : dh[d];
     for (int64_t d = 0; d < count; ++d) {

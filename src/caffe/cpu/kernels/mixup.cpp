@@ -18,7 +18,7 @@ void DrawMix(const ops::DrawMix& op, const KernelContext& ctx) {
   });
 }
 
-// Two rows of an item and its partner.
+// Blends an item and its partner.
 template <typename T>
 CAFFE_CPU_CLONES void Blend(Accum<T> share, const T* x, const T* partner, int64_t count, T* y) {
   const Accum<T> rest = 1 - share;
@@ -38,7 +38,7 @@ struct CutRows {
         depth(layout == Layout::kPlain ? 1 : shape[1]) {}
 };
 
-// Writes the partner's part of the rectangle over a copy of the item.
+// Copies the rectangle of the partner over a copy of the item.
 template <typename T>
 void CutIn(const ops::Mix& mix, const CutRows& rows, const T* partner, T* y) {
   const int64_t count = (mix.right - mix.left) * rows.depth;

@@ -80,7 +80,7 @@ void SmoothL1LossGrad(const ops::SmoothL1LossGrad& op, const KernelContext& ctx)
   });
 }
 
-// The targets' divisor: N items of count / N elements, those that count.
+// The divisor of targets: N items of count / N elements, without ignored elements.
 double Divisor(const ops::LabelRule& rule, const KernelContext& ctx) {
   const Shape& shape = ctx.input(0).shape;
   const int64_t outer = shape.LegacyExtent(0);

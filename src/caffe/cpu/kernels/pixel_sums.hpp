@@ -1,5 +1,5 @@
-// Sums of products with a block of output channels, of as many pixels in a row as fit the registers
-// of AVX-512: what convolutions of 1x1 come to where channels lie last.
+// Sums of products with a block of output channels, for as many pixels of a row as fit the
+// registers of AVX-512: the core of 1x1 convolutions of channels-last images.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace caffe::cpu {
 
 inline constexpr int kBlockVectors = 2;  // vectors of output channels that are computed together
 inline constexpr int64_t kBlock = kBlockVectors * kFloatLanes;
-// Pixels whose sums are in registers together: these and a block's weights take 31 of 32.
+// Number of pixels with sums in registers: with a block's weights they take 31 of 32 registers.
 inline constexpr int kPixels = 14;
 
 inline constexpr int64_t BlocksOf(int64_t channels) {
@@ -26,47 +26,48 @@ inline constexpr int64_t BlocksOf(int64_t channels) {
 
 inline constexpr int64_t kUnitBytes = 4;
 
-// Compiled for AVX-512 alone, where this exists. Instructions are text: the compiler's own forms
-// want the instruction set where they stand, and these are inlined into functions that have it.
+// Compiled for AVX-512 only, if available. Uses inline assembly, because intrinsics need the
+// instruction set in the function that contains them, and these are inlined into functions that
+// have it.
 #if defined(__x86_64__) && !defined(__clang__)
 #define CAFFE_HAS_PIXEL_SUMS 1
 
-// For functions.
+// Attribute of functions that use AVX-512.
 #define CAFFE_WIDE_VECTORS __attribute__((target("arch=x86-64-v4")))
 
 struct UnitBytes {
   char bytes[kUnitBytes];
 };
 
-// The 4 bytes in each lane.
+// Broadcasts 4 bytes to each lane.
 inline CAFFE_FORCE_INLINE void ReadUnit(const void* from, FloatVector& x) {
   __asm__("vbroadcastss %1, %0" : "=v"(x) : "m"(*reinterpret_cast<const UnitBytes*>(from)));
 }
 
-// Null where the input is absent.
+// Null if the input is absent.
 inline const float* BiasOf(const KernelContext& ctx, int input) {
   return ctx.has_input(input) ? ctx.input(input).as<const float>() : nullptr;
 }
 
-// What is done to sums of floats: a bias, and a ReLU.
+// Epilogue of float sums: adds a bias and applies a ReLU.
 struct SumEnd {
-  const float* bias = nullptr;  // of the block's channels; null: none
+  const float* bias = nullptr;  // for the block's channels; null: none
   bool has_relu = false;
   float slope = 0;
 
-  // Of an epilogue that is nothing but, at most, a ReLU. `bias` is the number of an input.
+  // `epilogue` must be empty or a single ReLU. `bias_input`: index of the bias.
   SumEnd(const ops::Epilogue& epilogue, const KernelContext& ctx, int bias_input) {
     bias = BiasOf(ctx, bias_input);
     has_relu = !epilogue.empty();
     if (has_relu) slope = epilogue[0].a;
   }
-  // Of the channels from this one on.
+  // The same for channels from `channel` on.
   SumEnd From(int64_t channel) const {
     SumEnd end = *this;
     if (end.bias != nullptr) end.bias += channel;
     return end;
   }
-  // What the sums of the channels from `channel` on begin with.
+  // Initializes the sums of the channels from `channel` on.
   CAFFE_FORCE_INLINE void Begin(int64_t channel, FloatVector& sums) const {
     sums = FloatVector{};
     if (bias != nullptr) Load(bias + channel, sums);
@@ -77,7 +78,7 @@ struct SumEnd {
   }
 };
 
-// The numbers that a type holds.
+// The range of numbers of a type.
 struct NumberRange {
   float least, most;
 };
@@ -87,7 +88,7 @@ inline NumberRange RangeOf(DType dtype) {
   return {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
 }
 
-// Whether the epilogue is at most one ReLU or limit, as a NumberEnd can have.
+// True if the epilogue is at most one ReLU or clip, as NumberEnd supports.
 inline bool IsOneLimit(std::span<const ops::Pointwise> epilogue) {
   using Kind = ops::Pointwise::Kind;
   return epilogue.empty() ||
@@ -95,19 +96,19 @@ inline bool IsOneLimit(std::span<const ops::Pointwise> epilogue) {
                                    (epilogue[0].kind == Kind::kRelu && epilogue[0].a <= 1)));
 }
 
-// What is done to sums of products of 8-bit numbers: they become numbers of the result's scale, yet
-// to be rounded.
+// Epilogue of sums of 8-bit products: converts them to numbers in the result's scale, not yet
+// rounded.
 struct NumberEnd {
-  // Of the block's channels. As oneDNN's kernels have it, so that results are the same ones: a
-  // shift is added to a sum, and the factor makes numbers of the result's scale of that.
+  // For the block's channels. As in oneDNN's kernels, so that results are the same: the shift is
+  // added to a sum, and the factor converts the sum to the result's scale.
   const int32_t* begins = nullptr;  // null: 0
   const float *factors = nullptr, *shifts = nullptr;
   bool is_leaky = false;
-  float slope = 0;  // of what is negative, where it is leaky; at most 1
+  float slope = 0;  // of negative numbers if leaky; at most 1
   float least = 0, most = 0;
 
   NumberEnd() = default;
-  // Of numbers in `unit` that are to be within `range`, where IsOneLimit(epilogue).
+  // Numbers are in `unit` and limited to `range`. Requires IsOneLimit(epilogue).
   NumberEnd(std::span<const ops::Pointwise> epilogue, float unit, NumberRange range)
       : least(range.least), most(range.most) {
     if (epilogue.empty()) return;
@@ -122,7 +123,7 @@ struct NumberEnd {
     }
   }
 
-  // The bits of whole numbers.
+  // Initializes the sums with the bits of integers.
   CAFFE_FORCE_INLINE void Begin(int64_t channel, FloatVector& sums) const {
     sums = FloatVector{};
     if (begins != nullptr) std::memcpy(&sums, begins + channel, sizeof(sums));
@@ -152,8 +153,8 @@ struct NumberEnd {
   }
 };
 
-// Like Store(), by an instruction for it. Numbers fit 8 bits, and become the nearest whole ones, of
-// two the even one; denormals of bfloat16 become 0.
+// As Store(), with a single instruction. Numbers fit 8 bits and are rounded to nearest even;
+// bfloat16 denormals become 0.
 inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, float* to) {
   Store(from, to);
 }
@@ -171,7 +172,7 @@ inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, uint8_t* to)
 inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, int8_t* to) {
   StoreAtOnce(from, reinterpret_cast<uint8_t*>(to));
 }
-// The first lanes.
+// Stores the first lanes.
 template <typename T>
 inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, T* to, AllLanes) {
   StoreAtOnce(from, to);
@@ -183,14 +184,14 @@ inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, T* to, int64
   std::memcpy(static_cast<void*>(to), all, static_cast<size_t>(lanes) * sizeof(T));
 }
 
-// What a row of results reads: `width` pixels of `units` units each. A unit is a float, two
+// Input of a row of results: `width` pixels of `units` units each. A unit is one float, two
 // bfloat16 or four 8-bit numbers.
 struct PixelRow {
   const char* pixels;
   int64_t width, units;
 };
 
-// How a unit is read and multiplied.
+// How a unit is read and multiplied: here one product per lane.
 struct SumsOfFloats {
   static CAFFE_FORCE_INLINE void Read(const char* from, FloatVector& x) { ReadUnit(from, x); }
   static CAFFE_FORCE_INLINE void Add(const FloatVector& x, const FloatVector& w,
@@ -201,7 +202,7 @@ struct SumsOfFloats {
   static CAFFE_FORCE_INLINE void Round(FloatVector&) {}
 };
 
-// Two products in each lane.
+// Two products per lane.
 struct SumsOfPairs {
   static CAFFE_FORCE_INLINE void Read(const char* from, FloatVector& x) { ReadUnit(from, x); }
   static CAFFE_FORCE_INLINE void Add(const FloatVector& x, const FloatVector& w,
@@ -212,8 +213,8 @@ struct SumsOfPairs {
   static CAFFE_FORCE_INLINE void Round(FloatVector&) {}
 };
 
-// Four products in each lane. The instruction takes x without signs, so signed numbers are made
-// greater by 128, and the sums begin with what that adds too much.
+// Four products per lane. The instruction takes unsigned x, so 128 is added to signed numbers, and
+// the sums begin with the negative of the resulting excess.
 template <bool kIsSigned>
 struct SumsOfNumbers {
   static CAFFE_FORCE_INLINE void Read(const char* from, FloatVector& x) {
@@ -238,8 +239,8 @@ struct SumsOfNumbers {
   }
 };
 
-// Adds to the sums of kCount pixels, `step` bytes apart, the products of `units` that lie in a row.
-// `panel` has kBlock units of weights for each.
+// Adds products of `units` consecutive units to the sums of kCount pixels, which are `step` bytes
+// apart. `panel` has kBlock units of weights for each of them.
 template <typename Sums, int kCount, int kVectors>
 inline CAFFE_FORCE_INLINE void AddProducts(const char* from, int64_t step, int64_t units,
                                            const char* panel,
@@ -258,7 +259,7 @@ inline CAFFE_FORCE_INLINE void AddProducts(const char* from, int64_t step, int64
   }
 }
 
-// kCount pixels from `first` on.
+// Computes kCount pixels from `first` on.
 template <typename Sums, int kCount, int kVectors, typename End>
 inline CAFFE_FORCE_INLINE void SumPixels(const PixelRow& x, int64_t first, const char* panel,
                                          const End& end, float* y, int64_t y_step) {
@@ -270,7 +271,7 @@ inline CAFFE_FORCE_INLINE void SumPixels(const PixelRow& x, int64_t first, const
   });
   const int64_t step = x.units * kUnitBytes;
   AddProducts<Sums>(x.pixels + first * step, step, x.units, panel, sums);
-  __asm__ volatile("" ::: "memory");  // what the end reads takes no registers before
+  __asm__ volatile("" ::: "memory");  // keeps the operands of `end` out of registers until here
   Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
     Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
       Sums::ToFloats(sums[pixel][v]);
@@ -296,9 +297,9 @@ inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRow& x, const char* panel, co
   sum(std::integral_constant<int, 1>{});
 }
 
-// A row of results, which lie y_step apart, of kVectors vectors of channels. The first
-// parameter is x's type: float where HasWideVectors(), bfloat16 where MultipliesBFloat16(), numbers
-// where OneDnnMultiplies8Bits() besides.
+// Computes a row of results, y_step apart, for kVectors vectors of channels. The first parameter is
+// x's type: float requires HasWideVectors(), bfloat16 also MultipliesBFloat16(), and 8-bit numbers
+// also OneDnnMultiplies8Bits().
 template <int kVectors>
 CAFFE_WIDE_VECTORS void SumRow(TypeTag<float>, const PixelRow& x, const char* panel,
                                const SumEnd& end, float* y, int64_t y_step) {

@@ -23,7 +23,7 @@ struct ImageStrides {
   }
 };
 
-// Calls fn(n, c, oh, ow) for each output position, images and channels spread over threads.
+// Calls fn(n, c) for each plane; threads share the planes.
 template <typename Fn>
 void ForEachPlane(const Shape& shape, const Fn& fn) {
   ParallelFor(shape[0] * shape[1], 1, [&](int64_t begin, int64_t end) {
@@ -31,7 +31,7 @@ void ForEachPlane(const Shape& shape, const Fn& fn) {
   });
 }
 
-// Numbers of a mask, in bytes too.
+// Stores a mask element; the mask may have bytes.
 void SetMask(const TensorView& mask, int64_t i, int code) {
   if (mask.dtype == DType::kUInt8) {
     mask.as<uint8_t>()[i] = static_cast<uint8_t>(code);

@@ -1,5 +1,5 @@
-// Pooling of channels-last images: the inner loop runs over channels and vectorises. Sums are float
-// whatever the images' type.
+// Pooling of channels-last images; the inner loop over channels is vectorized. Sums are float
+// whatever the type of the images.
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -14,9 +14,9 @@
 namespace caffe::cpu {
 namespace {
 
-// Channels whose results stay in registers while a window is read: as many as a register of AVX2
-// holds, without which g++ compares wider vectors element by element. Vectors, not loops: compilers
-// make branches of a loop that keeps the larger one of two.
+// Number of channels with results in registers while a window is read: as many as an AVX2 register
+// holds, because without AVX-512 g++ compares wider vectors element by element. Vector types
+// instead of loops: compilers use branches for a loop that keeps the larger of two.
 constexpr int64_t kLanes = 8;
 template <typename E>
 struct VectorOf {
@@ -25,9 +25,9 @@ struct VectorOf {
 template <typename E>
 using Vector = typename VectorOf<E>::type;
 
-// What values of T are compared by. NaN is above nothing; the lowest finite number is where a
-// maximum begins, so that nothing is below it either. Vectors are changed in place, because how a
-// function returns them depends on the processor.
+// Keys by which values of T are compared. NaN is above nothing. A maximum begins with the lowest
+// finite number, so that -inf is not above it either. Vectors are changed in place, because the way
+// functions return them depends on the processor.
 template <typename T>
 struct Order {
   using Key = float;
@@ -35,7 +35,7 @@ struct Order {
   static void ToKeys(Vector<Key>&) {}
   static void ToValues(Vector<Key>&) {}
 };
-// Sign and magnitude as a whole number, of which a vector holds twice as many as of floats.
+// Sign and magnitude as an integer: a vector holds twice as many of these as floats.
 template <typename T>
 requires(sizeof(T) == 2) struct Order<T> {
   using Key = int16_t;
@@ -52,7 +52,7 @@ requires(sizeof(T) == 2) struct Order<T> {
   }
 };
 
-// At most kLanes elements.
+// Loads or stores at most kLanes elements.
 template <typename E, typename V>
 [[gnu::always_inline]] inline void LoadLanes(const E* from, int64_t lanes, V& to) {
   static_assert(sizeof(V) == kLanes * sizeof(E));
@@ -64,16 +64,16 @@ template <typename E, typename V>
   std::memcpy(static_cast<void*>(to), &from, lanes == kLanes ? sizeof(V) : lanes * sizeof(E));
 }
 
-// Winners, counted in a type as wide as the keys where their numbers are small.
+// Type of winners' positions; as narrow as the keys if their codes are small.
 template <typename T, typename M>
 using Place = std::conditional_t<sizeof(T) == 2 && sizeof(M) == 1, int16_t, int32_t>;
 
-// A mask that nobody wants.
+// Stands for a mask that is not requested.
 struct NoMask {};
 
-// Rows and columns of places that are read together: the pixels of a window, or the windows that
-// cover a pixel. Steps are elements from row to row and from place to place; `code` is how masks
-// name the first place, and what it grows by likewise.
+// Rows and columns of positions that are read together: the pixels of a window, or the windows that
+// cover a pixel. Steps are in elements, from row to row and from position to position. `code` is
+// the mask's code of the first position, and code_row and code_step are its increments.
 struct Places {
   int64_t channels, rows, columns;
   int64_t row_step, step;
@@ -108,7 +108,7 @@ template <typename T, typename M>
   }
 }
 
-// All channels of one window. `none`: what the mask says of an empty one.
+// Computes all channels of one window. `none`: the mask's code of an empty window.
 template <typename T, typename M>
 CAFFE_CPU_CLONES void MaxOfWindow(const T* x, const Places& pixels, int none, T* y, M* mask) {
   ForEachLanes<kLanes>(pixels.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
@@ -135,7 +135,7 @@ CAFFE_CPU_CLONES void MeanOfWindow(const T* x, const Places& pixels, float share
   });
 }
 
-// sums += dy where the mask names this place.
+// sums += dy where the mask has the code of this position.
 template <typename T, typename M>
 [[gnu::always_inline]] inline void AddWinners(const M* mask, M where, const T* dy, int64_t lanes,
                                               Vector<float>& sums) {
@@ -162,7 +162,7 @@ template <typename T, typename M>
   }
   for (int64_t c = 0; c < lanes; ++c) dx[c] = T(sums[c]);
 }
-// All channels of one pixel.
+// Computes all channels of one pixel.
 template <typename T, typename M>
 CAFFE_CPU_CLONES void MaxGradOfPixel(const M* mask, const T* dy, const Places& windows, T* dx) {
   ForEachLanes<kLanes>(windows.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
@@ -170,7 +170,7 @@ CAFFE_CPU_CLONES void MaxGradOfPixel(const M* mask, const T* dy, const Places& w
   });
 }
 
-// `shares`: 1 / size of each window; those of the next row are `outputs` further.
+// `shares`: 1 / size of each window; those of the next row are `outputs` further on.
 template <typename T>
 [[gnu::always_inline]] inline void MeanGradOfLanes(const T* dy, const Places& windows,
                                                    const float* shares, int64_t outputs,
@@ -193,7 +193,7 @@ CAFFE_CPU_CLONES void MeanGradOfPixel(const T* dy, const Places& windows, const 
   });
 }
 
-// Calls fn(n, h) for each row of each image, over threads.
+// Calls fn(n, h) for each row of each image, in parallel.
 template <typename Fn>
 void ForEachRow(const Shape& shape, const Fn& fn) {
   ParallelFor(shape[0] * shape[2], 1, [&](int64_t begin, int64_t end) {
@@ -201,7 +201,8 @@ void ForEachRow(const Shape& shape, const Fn& fn) {
   });
 }
 
-// Reading a shape checks the axis, which takes as long as a small window.
+// A copy of the extents: Shape checks the axis in each access, which takes as long as a small
+// window.
 struct Extents {
   int64_t channels, height, width;
   explicit Extents(const Shape& shape) : channels(shape[1]), height(shape[2]), width(shape[3]) {}
@@ -218,8 +219,8 @@ void VisitMask(DType dtype, const Fn& fn) {
   fn(TypeTag<float>{});
 }
 
-// Calls fn(pixels, size before it is clipped, offset of its first pixel, offset of its result) for
-// each window.
+// Calls fn(pixels, size before clipping, offset of its first pixel, offset of its result) for each
+// window.
 template <typename Fn>
 void ForEachWindow(const ops::PoolGeometry& geometry, const ops::MaskCode& code,
                    const TensorView& x, const TensorView& y, const Fn& fn) {
@@ -242,7 +243,7 @@ void ForEachWindow(const ops::PoolGeometry& geometry, const ops::MaskCode& code,
   });
 }
 
-// `masks` is null where nobody wants one.
+// `masks` is null if no mask is requested.
 template <typename T, typename M>
 void MaxPool(const ops::MaxPool& op, const TensorView& x, const TensorView& y, M* masks) {
   const ops::MaskCode code(op.geometry, x.shape[3],
@@ -275,7 +276,7 @@ void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
                 });
 }
 
-// Output positions [begin, end) along one axis whose windows may cover input position `at`.
+// Output positions [begin, end) along one axis with windows that may cover input position `at`.
 struct Covering {
   int64_t begin = 0, end = 0;
 
@@ -286,8 +287,8 @@ struct Covering {
   }
 };
 
-// Calls fn(windows, the first one's number in an image, its offset in dy, the pixel's offset) for
-// each pixel with the windows that may cover it. dx of the pixel is the sum of what they give.
+// Calls fn(windows, index of the first one in its image, its offset in dy, the pixel's offset) for
+// each pixel with the windows that may cover it. The pixel's dx is the sum of their contributions.
 template <typename Fn>
 void ForEachPixel(const ops::PoolGeometry& geometry, const ops::MaskCode& code,
                   const TensorView& dy, const TensorView& dx, const Fn& fn) {
@@ -324,7 +325,7 @@ void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
   });
 }
 
-// 1 / size of each window, of one image.
+// 1 / size of each window of one image.
 std::vector<float> SharesOf(const ops::PoolGeometry& geometry, const Shape& dy, const Shape& dx) {
   std::vector<float> shares;
   for (int64_t oh = 0; oh < dy[2]; ++oh) {

@@ -7,7 +7,7 @@
 namespace caffe::cpu {
 namespace {
 
-// Calls fn(i, slope) for each element, where slope is a float or double as the type computes in.
+// Calls fn(i, slope) for each element; slope has the compute type of T.
 template <typename T, typename Fn>
 void ForElements(const TensorView& slope, const ops::CoveredView& view, const Fn& fn) {
   ParallelFor(view.outer * view.covered,

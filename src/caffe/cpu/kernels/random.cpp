@@ -12,7 +12,7 @@ void Dropout(const ops::Dropout& op, const KernelContext& ctx) {
   const RandomStream random(ctx.random.seed, op.stream);
   const uint64_t pass = ctx.random.pass;
   const uint32_t threshold = static_cast<uint32_t>(op.ratio * 4294967296.0);
-  // Row-major index -> place in memory.
+  // Maps a row-major index to an offset in memory.
   const bool is_plain = y.layout == Layout::kPlain;
   const int64_t channels = is_plain ? 1 : y.shape[1], pixels = is_plain ? 1 : y.shape.count(2);
   const auto place = [=](int64_t i) {

@@ -11,7 +11,7 @@
 namespace caffe::cpu {
 namespace {
 
-// Rows are summed in double, so that their length matters little.
+// Rows are summed in double, so that long rows keep their precision.
 template <typename T>
 double ReducedRow(ops::Reduction reduction, const T* x, int64_t count) {
   double sum = 0;
@@ -90,7 +90,7 @@ void ArgMax(const ops::ArgMax& op, const KernelContext& ctx) {
     const auto write = [](const TensorView& view, int64_t i, double value) {
       VisitFloat(view.dtype, [&]<typename U>(TypeTag<U>) { view.as<U>()[i] = U(value); });
     };
-    // Sorting needs an order of all values: a NaN is as small as -infinity, and below it by index.
+    // Sorting needs a total order: a NaN counts as -infinity and comes after it by index.
     static thread_local std::vector<std::pair<double, int64_t>> row;
     constexpr double kSmallest = -std::numeric_limits<double>::infinity();
     for (int64_t o = 0; o < outer; ++o) {

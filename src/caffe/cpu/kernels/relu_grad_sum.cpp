@@ -6,7 +6,7 @@
 namespace caffe::cpu {
 namespace {
 
-// A channel's elements, and their sum in double.
+// Computes dx of a channel, and returns its sum in double.
 template <typename T>
 double GradientOfChannel(const ops::ReluGrad& gradient, const ops::CoveredView& view, int64_t c,
                          const T* s, const T* dy, T* dx) {
@@ -22,7 +22,8 @@ double GradientOfChannel(const ops::ReluGrad& gradient, const ops::CoveredView& 
   return sum;
 }
 
-// No plan for a processor has this op: oneDNN makes the bias's gradient beside the weights'.
+// A reference for tests: plans for CPUs never contain this op, because oneDNN computes the bias
+// gradient together with that of the weights.
 void ReluGradSum(const ops::ReluGradSum& op, const KernelContext& ctx) {
   using Sum = ops::ReluGradSum;
   const ops::CoveredView view(ctx.input(0), {1, 1});

@@ -11,7 +11,7 @@
 namespace caffe::cpu {
 namespace {
 
-// Calls fn(row) in parallel, rows being long enough to be worth it together.
+// Calls fn(row) in parallel; each thread gets enough rows to be worth starting.
 template <typename Fn>
 void ForRows(int64_t rows, int64_t length, const Fn& fn) {
   ParallelFor(rows, std::max<int64_t>(1, kPointwiseGrain / std::max<int64_t>(length, 1)),
@@ -76,7 +76,7 @@ void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
   });
 }
 
-// A tensor as groups that share one norm: group g's element i is at Offset(g) + i * step.
+// A tensor as groups that share one norm: element i of group g is at Offset(g) + i * step.
 struct NormGroups {
   int64_t count, length, step, plane;
 
@@ -90,14 +90,14 @@ struct NormGroups {
   }
 };
 
-// Groups whose elements lie side by side are summed together: one after the other they would read
-// each line of memory many times.
+// Number of adjacent groups that are summed together: one after the other, they would read each
+// cache line many times.
 constexpr int64_t kGroupsTogether = 64;
 
-// y = x / norm of a group in one piece, and the norm.
+// y = x / norm for a contiguous group; returns the norm.
 template <typename T>
 CAFFE_CPU_CLONES double NormalizeRow(const T* x, T* y, int64_t length, double eps) {
-  constexpr int64_t kSums = 32;  // as many as are computed at once
+  constexpr int64_t kSums = 32;  // as many as are summed at once
   double sums[kSums] = {};
   int64_t i = 0;
   for (; i + kSums <= length; i += kSums) {
@@ -114,7 +114,7 @@ CAFFE_CPU_CLONES double NormalizeRow(const T* x, T* y, int64_t length, double ep
   return norm;
 }
 
-// y = x / norm of `count` groups, whose elements are `step` apart.
+// y = x / norm for `count` groups with elements that are `step` apart.
 template <typename T>
 CAFFE_CPU_CLONES void NormalizeTogether(const T* x, T* y, double* norms, int64_t count,
                                         int64_t length, int64_t step) {

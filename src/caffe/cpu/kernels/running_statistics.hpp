@@ -1,4 +1,5 @@
-// Running statistics after those of a batch, in a step of their own or in the one that makes these.
+// Updates running statistics from those of a batch, in a separate step or in the step that computes
+// them.
 #pragma once
 
 #include "caffe/cpu/kernels/element.hpp"
@@ -28,7 +29,7 @@ inline void UpdateRunning(const ops::UpdateRunningStatistics& op, const KernelCo
   SetElement(factor, 0, op.fraction * ElementOf(factor, 0) + 1);
 }
 
-// Of BatchNorm or ConvStatistics, whose outputs have the same numbers; nothing where the node has
+// For BatchNorm or ConvStatistics, which have the same output indexes; does nothing if the node has
 // no running statistics.
 template <typename Op>
 void UpdateRunningOf(const Op& op, const KernelContext& ctx) {

@@ -7,7 +7,7 @@
 namespace caffe::cpu {
 namespace {
 
-// Each plane of the image has one thread, which adds up what the result's pixels showed of it.
+// One thread handles a plane of the image and adds up the gradients of the result's pixels.
 template <typename T>
 void AddPlane(const ops::SampleGradImage& op, const TensorView& at, int plane, const T* dy, T* dx) {
   using A = Accum<T>;

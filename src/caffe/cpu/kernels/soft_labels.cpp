@@ -7,12 +7,12 @@
 namespace caffe::cpu {
 namespace {
 
-// The share of class c, times its weight, which is operand `weights`.
+// The share of class c times its weight; `weights`: index of the operand.
 double WeightedShare(const KernelContext& ctx, int64_t i, int64_t c, int weights) {
   return ElementOf(ctx.input(1), i) * ElementOr(ctx, weights, c, 1);
 }
 
-// The divisor of a rule that ignores nothing.
+// The divisor if no position is ignored.
 double DivisorOf(const ops::LabelRule& rule, const ops::ClassView& view) {
   return rule.Divisor(view.outer, view.inner, view.positions());
 }

@@ -6,7 +6,7 @@
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #if __GLIBC_PREREQ(2, 35)
-// What math.h says too, but only where all of -ffast-math is on: there are vector versions.
+// math.h declares these vector versions only with the whole of -ffast-math.
 extern "C" __attribute__((simd("notinbranch"))) float tanhf(float) noexcept;
 extern "C" __attribute__((simd("notinbranch"))) double tanh(double) noexcept;
 #endif

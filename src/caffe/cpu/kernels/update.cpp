@@ -16,7 +16,7 @@
 namespace caffe::cpu {
 namespace {
 
-// A row of measures, of some elements or of all.
+// Measures of some elements or of all.
 using Row = std::array<double, ops::kMeasures>;
 
 // std::max drops a NaN in its second operand; this keeps it.
@@ -29,7 +29,7 @@ void AddTo(Row& sum, const Row& row) {
     sum[k] = k < ops::kLargestGradient ? sum[k] + row[k] : LargerOrNan(row[k], sum[k]);
 }
 
-// Absolute values compare as their bits do, and a NaN's are larger than any number's.
+// Absolute values compare like their bits, and NaNs are above all numbers.
 template <typename T>
 using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
@@ -58,7 +58,7 @@ Row MeasureElement(const T* g, const T* w, const T* h) {
   return row;
 }
 
-// Each byte is read once. w and h are null where they are left out.
+// Reads each byte once. w and h are null if absent.
 template <bool kHasW, bool kHasH, typename T>
 CAFFE_CPU_CLONES Row MeasureRange(const T* g, const T* w, const T* h, int64_t count) {
   Lanes g_squares[kSums] = {}, w_squares[kSums] = {}, h_squares[kSums] = {}, products[kSums] = {};
@@ -97,7 +97,7 @@ CAFFE_CPU_CLONES Row MeasureRange(const T* g, const T* w, const T* h, int64_t co
   return row;
 }
 
-// Of elements [begin, end) of a parameter.
+// Measures of elements [begin, end) of a parameter.
 template <typename T>
 Row MeasureBlock(std::span<const TensorView, 3> operands, int64_t begin, int64_t end,
                  bool is_half) {

@@ -69,7 +69,7 @@ void MakeStep(const ops::UpdateAll<Rule>& op, const BlockSweep& sweep, const Ker
   });
 }
 
-// Squares of the norms that LAMB's step depends on, of a block or a parameter.
+// Squares of the norms that a LAMB step needs, for a block or a parameter.
 struct LambSums {
   double weights = 0, directions = 0;
 
@@ -82,7 +82,7 @@ struct LambSums {
   }
 };
 
-// Writes the directions of the elements of a block.
+// Writes the directions of a block's elements; updates the moments.
 template <typename T>
 CAFFE_CPU_CLONES void UpdateMoments(const ops::LambUpdate op, const ops::UpdateScalars<T> s,
                                     const T* g, const T* w, const std::array<T*, 2> states,
@@ -120,7 +120,7 @@ LambSums UpdateMoments(const ops::LambUpdate& op, const Parameter& parameter,
   return sums;
 }
 
-// Two sweeps: the moments and both norms, then the step.
+// Two sweeps: first the moments and both norms, then the step.
 void MakeStep(const ops::UpdateAll<ops::LambUpdate>& op, const BlockSweep& sweep,
               const KernelContext& ctx) {
   LambSums* of_blocks = static_cast<LambSums*>(ctx.workspace);

@@ -1,5 +1,5 @@
-// Weights in the order in which sums of pixels read them (pixel_sums.hpp): panels of kBlock output
-// channels, in each a unit of every channel after the other, taps outermost and inputs innermost.
+// Weights in the order in which pixel_sums.hpp reads them: panels of kBlock output channels. In a
+// panel, units of all its channels alternate; taps are outermost and input channels innermost.
 #pragma once
 
 #include <cstring>
@@ -15,13 +15,13 @@ namespace caffe::cpu {
 
 struct WeightPanels {
   int64_t outputs, channels, taps;
-  int64_t weight_bytes;  // of one
+  int64_t weight_bytes;  // of one weight
 
-  int64_t weights() const { return channels * taps; }  // of an output channel
+  int64_t weights() const { return channels * taps; }  // per output channel
   int64_t panel_bytes() const { return weights() * weight_bytes * kBlock; }
   int64_t bytes() const { return BlocksOf(outputs) * panel_bytes(); }
-  // Behind the panels of 8-bit numbers: the channels' scales, and with what sums of signed numbers
-  // begin.
+  // After the panels of 8-bit numbers: the scales of the channels, and the initial values of sums
+  // of signed numbers.
   float* Scales(const TensorView& packed) const {
     return reinterpret_cast<float*>(packed.as<char>() + bytes());
   }
@@ -33,7 +33,7 @@ struct WeightPanels {
   }
 };
 
-// The weights of output channel k, which lie channel by channel, to their places.
+// Stores the weights of output channel k, which are ordered channel by channel, in its panel.
 template <typename T>
 void PackFilter(const WeightPanels& panels, int64_t k, const T* from, void* packed) {
   constexpr int64_t kInUnit = kUnitBytes / sizeof(T);
@@ -62,7 +62,7 @@ PackedOperand PackedPanels(const WeightPanels& panels, int operand) {
   return {operand, static_cast<size_t>(panels.bytes()), pack, 0};
 }
 
-// Of float weights, which become 8-bit numbers. `is_signed`: what they multiply.
+// Quantizes float weights to 8 bits. `is_signed`: signedness of the data that they multiply.
 inline PackedOperand PackedNumberPanels(const WeightPanels& panels, int operand, bool is_signed) {
   const auto bytes = static_cast<size_t>(panels.bytes_of_numbers());
   const auto pack = [=](const KernelContext& ctx) {

@@ -8,7 +8,7 @@
 namespace caffe::cpu {
 namespace {
 
-// fn(places, weights) with the tables of a WeightedGather in their type.
+// Calls fn(places, weights) with the tables of a WeightedGather in their stored types.
 template <typename Fn>
 void VisitTables(const KernelContext& ctx, const Fn& fn) {
   VisitFloat(ctx.input(1).dtype, [&]<typename P>(TypeTag<P>) {
@@ -22,7 +22,7 @@ void WeightedGather(const ops::WeightedGather& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const ops::AxisView from = ops::AroundAxis(x, op.axis), to = ops::AroundAxis(y, op.axis);
   const int64_t taps = ctx.input(1).shape[1], inner = to.inner;
-  constexpr int64_t kBlock = 64;  // neighbours that are summed up together
+  constexpr int64_t kBlock = 64;  // number of neighbours that are summed together
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
     VisitTables(ctx, [&](const auto* places, const auto* weights) {
       const auto sum_block = [&](int64_t row, int64_t first, int64_t count) {

@@ -1,4 +1,4 @@
-// Kernels that never compute in 16 bits: losses, statistics, normalisation of rows.
+// Kernels that never compute in 16 bits: losses, statistics, normalization of rows.
 #pragma once
 
 #include "caffe/dtype.hpp"

@@ -1,6 +1,6 @@
-// Convolutions and products of 16-bit operands by the kernels for float: for types in which the
-// processor has no arithmetic, and where the kernels of such types refuse. Some images at a time
-// are converted into the workspace and stay in the cache, so that no tensor exists twice.
+// Convolutions and products of 16-bit operands by kernels for float: for types that the processor
+// has no arithmetic for, and for shapes that their own kernels refuse. A few images at a time are
+// converted into the workspace and stay in the cache, so no tensor exists twice.
 #include <algorithm>
 
 #include "caffe/cpu/half_rows.hpp"
@@ -13,7 +13,7 @@
 namespace caffe::cpu {
 namespace {
 
-// Bytes of float images that a part should not exceed: about a second-level cache.
+// Maximum size of a part's float images in bytes: about a second-level cache.
 constexpr int64_t kPartBytes = 4 << 20;
 
 bool IsHalf(const TensorDesc& desc) {
@@ -36,18 +36,18 @@ void Convert(const TensorView& from, const TensorView& to) {
   });
 }
 
-// One operand as the kernel for float sees it.
+// One operand as the float kernel sees it.
 struct Widened {
-  OperandDesc part;       // of some images, in float
-  bool is_split = false;  // by images; otherwise whole in each part
+  OperandDesc part;       // some images, in float
+  bool is_split = false;  // into parts by images; otherwise whole in each part
   bool is_half = false;
-  size_t offset = 0;  // of its place in the workspace, where it is converted
+  size_t offset = 0;  // of the converted operand in the workspace
   int64_t images = 0;
   size_t image_bytes = 0;  // in the operand's own type
 
-  TensorView original;  // of a part's images, in the operand's own type
-  TensorView view;      // what the kernel sees
-  // Their shapes never change, so a run only sets where they are and takes no memory.
+  TensorView original;  // a part's images, in the operand's own type
+  TensorView view;      // passed to the float kernel
+  // The shapes are fixed, so a run only sets addresses and allocates nothing.
   void Place(const TensorView& whole, int64_t first, void* workspace) {
     original.data = whole.data;
     if (whole.data != nullptr && is_split)
@@ -61,7 +61,7 @@ struct State {
   std::vector<Widened> inputs, outputs;
   Kernel kernel;
   int64_t parts = 1, images_of_part = 0;
-  // What the kernel sees.
+  // Operands that are passed to the float kernel.
   std::vector<TensorView> input_views, output_views;
 };
 
@@ -89,7 +89,7 @@ std::vector<Widened> Widen(std::span<const OperandDesc> operands, const OperandS
     const OperandDesc& operand = operands[i];
     Widened& wide = widened.emplace_back();
     wide.part = operand;
-    wide.part.may_be_packed = false;  // no step can stand before a kernel inside this one
+    wide.part.may_be_packed = false;  // no step of the plan can precede an inner kernel
     wide.is_half = operand.present && IsHalf(operand);
     wide.is_split = operand.present && images_of_part > 0 && split.contains(i);
     if (wide.is_split) {
@@ -133,7 +133,7 @@ void Run(State& state, size_t inner_offset, const KernelContext& ctx) {
       const bool is_due = operand.is_half && (operand.is_split || part == 0);
       if (is_due && ctx.accumulates(static_cast<int>(i)) && operand.original.data != nullptr)
         Convert(operand.original, operand.view);
-      // Each part adds to what is made of all images.
+      // Each part adds to results that depend on all images.
       if (part > 0 && !operand.is_split) inner.accumulated.insert(i);
       state.output_views[i].data = operand.view.data;
     }
@@ -186,7 +186,7 @@ KernelOrRefusal MakeWidened(const T&, const KernelRequest& request) {
   return Refusal{"no kernel for float serves: " + refusals};
 }
 
-// Of the types in which the processor has no arithmetic.
+// For types that the processor has no arithmetic for.
 KernelTraits WidenedTraits(bool (*fuses)(const ops::Epilogue&)) {
   KernelTraits traits{.signatures = {{DType::kFloat16, DType::kFloat}}, .fuses = fuses};
   if (!OneDnnComputes(DType::kBFloat16))
@@ -194,7 +194,7 @@ KernelTraits WidenedTraits(bool (*fuses)(const ops::Epilogue&)) {
   return traits;
 }
 
-// By name behind oneDNN's kernel for bfloat16, which refuses some shapes.
+// Comes after oneDNN's bfloat16 kernel because of its name; that kernel refuses some shapes.
 KernelTraits GradWeightsTraits() {
   return {.signatures = {{DType::kFloat16, DType::kFloat}, {DType::kBFloat16, DType::kFloat}}};
 }

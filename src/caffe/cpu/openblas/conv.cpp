@@ -1,6 +1,6 @@
-// Convolutions of doubles: patches of the images times the weights, by OpenBLAS. Work is cut into
-// tasks by sizes alone, and each sum is made within one task, so that results do not depend on the
-// number of threads.
+// Convolutions of doubles: patches of the images times the weights, by OpenBLAS. Tasks depend only
+// on sizes, and each sum is computed within one task, so results do not depend on the number of
+// threads.
 #include "caffe/ops/conv.hpp"
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 
 using Part = Patches::Part;
 
-// Channels, or outputs, that a task has at most.
+// Maximum number of channels, or outputs, of a task.
 constexpr int64_t kChannelBlock = 128;
 
 int64_t Blocks(int64_t count, int64_t of) {
@@ -40,8 +40,8 @@ std::optional<Refusal> Refuse(const KernelRequest& request, const Patches& patch
   return std::nullopt;
 }
 
-// Weights of blocks of channels one after the other, each a matrix with a row per output whose
-// columns go tap by tap, as those of patches do.
+// Stores the weights in blocks of channels. Each block is a matrix with a row per output; its
+// columns are ordered tap by tap, like those of patches.
 void PackWeights(const Patches& patches, const double* w, int64_t block, double* packed) {
   const int64_t rows = patches.groups * patches.outputs, taps = patches.taps;
   ParallelFor(rows, 1, [&](int64_t begin, int64_t end) {
@@ -58,7 +58,7 @@ void PackWeights(const Patches& patches, const double* w, int64_t block, double*
   });
 }
 
-// Elements of y, or dy, as a matrix with a row per position and a column per output.
+// Elements of y or dy as a matrix with a row per position and a column per output.
 DoubleMatrix Outputs(const Patches& patches, const double* y, const Part& part, int64_t output) {
   return {y + patches.OutputElement(part.item, part.group, output, part.pixel),
           patches.output_stride(), !patches.outputs_adjacent()};
@@ -69,15 +69,15 @@ DoubleMatrix Transpose(DoubleMatrix matrix) {
   return matrix;
 }
 
-// One convolution, or one of its gradients: its sizes, tasks and memory.
+// Sizes, tasks and memory of a convolution or of one of its gradients.
 struct Plan {
   Patches patches;
-  int64_t pixels;    // of a part
-  int64_t tasks;     // in all
-  int64_t slots;     // tasks that may run at once
-  int64_t packed;    // doubles of all weights at the workspace's begin
-  int64_t matrix;    // doubles of each slot behind them
-  int64_t sums = 0;  // doubles of each slot behind its matrix
+  int64_t pixels;    // per part
+  int64_t tasks;     // in total
+  int64_t slots;     // tasks that may run in parallel
+  int64_t packed;    // doubles of all weights, at the start of the workspace
+  int64_t matrix;    // doubles per slot, after the weights
+  int64_t sums = 0;  // doubles per slot, after its matrix
   int64_t tap_block = 0;
 
   Plan(const Patches& p, int64_t columns, bool packs)
@@ -95,7 +95,7 @@ struct Plan {
   double* MatrixOf(const KernelContext& ctx, int64_t slot) const {
     return static_cast<double*>(ctx.workspace) + packed + slot * (matrix + sums);
   }
-  // Calls fn(part) for one part of the positions after the other.
+  // Calls fn(part) for each part of the positions in turn.
   template <typename Fn>
   void ForParts(Part part, const Fn& fn) const {
     for (part.pixel = 0; part.pixel < patches.out_pixels; part.pixel += pixels) {
@@ -199,7 +199,7 @@ KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelReques
                 plan.workspace_bytes()};
 }
 
-// dbias = or += the sums of dy.
+// dbias = or += sums of dy.
 void SumOutputs(const Patches& patches, const double* dy, const KernelContext& ctx) {
   double* dbias = ctx.output(ops::ConvGradWeights::kDbias).as<double>();
   const bool accumulates = ctx.accumulates(ops::ConvGradWeights::kDbias);
@@ -215,7 +215,7 @@ void SumOutputs(const Patches& patches, const double* dy, const KernelContext& c
   });
 }
 
-// Stores sums, a row per output whose columns go tap by tap, in the order of the weights.
+// Stores sums, with a row per output and columns ordered tap by tap, in the weights' order.
 void StoreWeights(const Patches& patches, const double* sums, const Part& part, int64_t output,
                   int64_t outputs, bool accumulates, double* dw) {
   for (int64_t k = 0; k < outputs; ++k) {
@@ -230,7 +230,7 @@ void StoreWeights(const Patches& patches, const double* sums, const Part& part, 
   }
 }
 
-// A task has some taps and outputs, of all images.
+// A task handles some taps and outputs of all images.
 void ConvGradWeights(const ops::ConvGradWeights& op, const Plan& plan, const KernelContext& ctx) {
   const Patches& patches = plan.patches;
   const double *x = ctx.input(op.kX).as<const double>(), *dy = ctx.input(op.kDy).as<const double>();

@@ -8,11 +8,11 @@ namespace {
 
 std::mutex blas_mutex;
 int blas_users = 0;
-int blas_threads = 1;  // before the first of them
+int blas_threads = 1;  // before the first user
 
 }  // namespace
 
-// OpenBLAS built with OpenMP sets that library's number of threads along with its own.
+// In a build with OpenMP, OpenBLAS sets OpenMP's number of threads along with its own.
 OneThreadInBlas::OneThreadInBlas() {
   const std::lock_guard lock(blas_mutex);
   if (blas_users++ > 0) return;

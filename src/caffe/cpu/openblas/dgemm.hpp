@@ -1,4 +1,4 @@
-// OpenBLAS in our words. The only header that includes it.
+// Wrapper of OpenBLAS. The only header that includes it.
 #pragma once
 
 #include <cblas.h>
@@ -10,8 +10,8 @@
 
 namespace caffe::cpu {
 
-// While one exists OpenBLAS uses no threads of its own: ours call it, each for its part. What the
-// process had set is restored by the last one, of any thread.
+// While an object exists, OpenBLAS uses one thread: our threads call it, each for its part. The
+// last object to be destroyed, in any thread, restores the process's setting.
 class OneThreadInBlas {
  public:
   OneThreadInBlas();
@@ -20,23 +20,23 @@ class OneThreadInBlas {
   OneThreadInBlas& operator=(const OneThreadInBlas&) = delete;
 };
 
-// A matrix in memory: elements of a row are adjacent, or with `transposed` those of a column, and
-// rows (columns) are `stride` apart.
+// A matrix in memory: elements of a row are adjacent, or with `transposed` those of a column. Rows
+// (or columns) are `stride` apart.
 struct DoubleMatrix {
   const double* data;
   int64_t stride;
   bool transposed = false;
 };
 
-// c = or += a b, with c rows x columns, whose rows are `c_stride` apart.
+// c = or += a b, with c rows x columns; its rows are `c_stride` apart.
 void Dgemm(int64_t rows, int64_t columns, int64_t inner, const DoubleMatrix& a,
            const DoubleMatrix& b, bool accumulates, double* c, int64_t c_stride);
 
-// Whether sizes and strides up to `extent` are numbers that OpenBLAS takes.
+// True if OpenBLAS can represent sizes and strides up to `extent`.
 bool FitsBlas(int64_t extent);
 
-// Calls fn(task, slot) for each task with OpenBLAS on one thread. Tasks of one slot, of which there
-// are at most `slots`, follow each other, so that they can share memory.
+// Calls fn(task, slot) for each task, with OpenBLAS on one thread. Tasks of the same slot run one
+// after the other, so they can share memory; there are at most `slots` slots.
 template <typename Fn>
 void ForBlasTasks(int64_t tasks, int64_t slots, const Fn& fn) {
   const OneThreadInBlas one_thread;

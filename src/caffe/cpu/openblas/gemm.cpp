@@ -1,4 +1,4 @@
-// Products of doubles by OpenBLAS.
+// Matrix products of doubles by OpenBLAS.
 #include "caffe/ops/gemm.hpp"
 
 #include "caffe/cpu/kernels/epilogue.hpp"
@@ -8,11 +8,11 @@
 namespace caffe::cpu {
 namespace {
 
-// The result is cut into blocks of this size whatever the number of threads, and a block's sums do
-// not depend on the others'.
+// The result is divided into blocks of this size for any number of threads, and a block's sums do
+// not depend on the other blocks.
 constexpr int64_t kBlock = 256;
 
-// Of a matrix that is `rows` x `columns` in the product, from its element (row, column) on.
+// The part, from element (row, column) on, of a matrix that is `rows` x `columns` in the product.
 DoubleMatrix PartOf(const TensorView& view, bool transposed, int64_t rows, int64_t columns,
                     int64_t row, int64_t column) {
   const double* data = view.as<const double>();

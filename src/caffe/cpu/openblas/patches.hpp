@@ -1,4 +1,4 @@
-// What a convolution's kernel covers, as matrices of doubles: a row for each output position.
+// Patches of a convolution's input as matrices of doubles, with a row for each output position.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace caffe::cpu {
 
-// Sizes of one convolution in double, of any number of axes and in either layout, and the way
-// between images and patches. Positions (pixels) and taps are flat row-major numbers; channels and
-// outputs are those of one group.
+// Sizes of a convolution in double, with any number of axes and either layout, and conversions
+// between images and patches. Positions (pixels) and taps are flattened in row-major order;
+// channels and outputs are those of one group.
 class Patches {
  public:
-  // Some positions, taps and channels: rows of a patch matrix and, tap by tap, its columns.
+  // Some positions, taps and channels: rows of a patch matrix and its columns, tap by tap.
   struct Part {
     int64_t item = 0, group = 0;
     int64_t pixel = 0, pixels = 0;
@@ -29,12 +29,12 @@ class Patches {
 
   Patches(const ops::ConvGeometry& geometry, const TensorDesc& x, const TensorDesc& y);
 
-  // Positions per part such that a matrix of `columns` has about 8 MB.
+  // Number of positions per part for which a matrix with `columns` columns has about 8 MB.
   int64_t PixelsOfPart(int64_t columns) const {
     return std::clamp<int64_t>((int64_t{1} << 20) / columns, 64, std::max<int64_t>(out_pixels, 64));
   }
 
-  // The part's elements of x, 0 in the padding.
+  // Copies the part's elements of x; 0 in the padding.
   void Gather(const double* x, const Part& part, double* matrix) const {
     ForEachTap(part, [&](int64_t position) {
       if (position < 0) {
@@ -45,7 +45,7 @@ class Patches {
       matrix += part.channels;
     });
   }
-  // Adds each element to the one of dx where it belongs.
+  // Adds each element to its element of dx.
   void ScatterAdd(const double* matrix, const Part& part, double* dx) const {
     ForEachTap(part, [&](int64_t position) {
       if (position >= 0) {
@@ -56,15 +56,15 @@ class Patches {
     });
   }
 
-  // The element of x and of y. The channel counts from the group's first.
+  // Offsets of elements of x and y. Channels are counted from the group's first.
   int64_t InputElement(int64_t item, int64_t group, int64_t channel, int64_t pixel) const {
     return in_.At(item, group * channels + channel, pixel);
   }
   int64_t OutputElement(int64_t item, int64_t group, int64_t output, int64_t pixel) const {
     return out_.At(item, group * outputs + output, pixel);
   }
-  // Whether outputs at one position are neighbours in memory, else positions of one output are; and
-  // how far apart such rows are.
+  // True if the outputs at one position are adjacent in memory; false if the positions of one
+  // output are. output_stride() is the distance between such rows.
   bool outputs_adjacent() const { return out_is_channels_last_; }
   int64_t output_stride() const { return out_is_channels_last_ ? outputs * groups : out_pixels; }
 
@@ -96,7 +96,7 @@ class Patches {
   // Calls fn(position in x, -1 in the padding) tap by tap for each output position.
   template <typename Fn>
   void ForEachTap(const Part& part, const Fn& fn) const {
-    std::array<int64_t, kMaxAxes> first;  // where the first tap reads
+    std::array<int64_t, kMaxAxes> first;  // position read by the first tap
     for (int64_t p = part.pixel; p < part.pixel + part.pixels; ++p) {
       int64_t rest = p;
       for (int i = axes_ - 1; i >= 0; --i) {
@@ -118,7 +118,7 @@ class Patches {
   ops::ConvGeometry geometry_;
   int axes_;
   std::vector<int64_t> in_extents_, out_extents_;
-  std::vector<int64_t> offsets_;  // of each tap from the first, axis by axis
+  std::vector<int64_t> offsets_;  // of each tap relative to the first, axis by axis
   Strides in_, out_;
   bool out_is_channels_last_;
 

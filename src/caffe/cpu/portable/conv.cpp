@@ -1,6 +1,5 @@
-// Convolutions of channels-last images over two axes: the patches of a few pixels are gathered and
-// multiplied by the filters, or, where each channel has a filter of its own, added up channel by
-// channel.
+// 2-D convolutions of channels-last images: patches of a few pixels are gathered and multiplied by
+// the filters; for depthwise convolutions, products are summed channel by channel.
 #include "caffe/ops/conv.hpp"
 
 #include <vector>
@@ -14,7 +13,7 @@
 namespace caffe::cpu {
 namespace {
 
-constexpr int64_t kPixels = 32;  // whose patches are gathered at a time
+constexpr int64_t kPixels = 32;  // number of pixels for which patches are gathered at a time
 
 void Store(const ops::Conv& op, const KernelContext& ctx, int64_t output, int64_t element,
            float sum) {
@@ -34,7 +33,7 @@ void Gather(const ConvPatches& at, const float* x, int64_t group, int64_t pixel,
   }
 }
 
-// The output pixels from `first` on, of one group.
+// Computes up to kPixels output pixels from `first` on, of one group.
 void MultiplyPixels(const ops::Conv& op, const KernelContext& ctx, const ConvPatches& at,
                     int64_t group, int64_t first, std::vector<float>* patches) {
   const int64_t count = std::min(kPixels, at.pixels - first);
@@ -76,7 +75,7 @@ CAFFE_CPU_CLONES void AddProducts(const float* x, const float* w, int64_t count,
   for (int64_t c = 0; c < count; ++c) sums[c] += x[c] * w[c];
 }
 
-// Filters by tap: w[tap][channel].
+// Depthwise convolution, with filters by tap: w[tap][channel].
 void ConvByChannels(const ops::Conv& op, const KernelContext& ctx) {
   const ConvPatches at(op.geometry, ctx.input(op.kX).shape, ctx.output(0).shape);
   const float *x = ctx.input(op.kX).as<const float>(), *w = ctx.input(op.kW).as<const float>();

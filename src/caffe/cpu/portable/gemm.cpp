@@ -1,4 +1,4 @@
-// Products with weights that are known when a program is loaded.
+// Matrix products with weights that are known when a program is loaded.
 #include "caffe/ops/gemm.hpp"
 
 #include "caffe/cpu/kernels/epilogue.hpp"

@@ -1,5 +1,5 @@
-// Products of floats for processors without a library of them: weights in panels of 16 columns, of
-// which four rows at a time are multiplied in registers.
+// Matrix products of floats for processors without a library: weights are in panels of 16 columns,
+// and four rows at a time are multiplied in registers.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ inline int64_t NumPanels(int64_t columns) {
 void MultiplyPanel(const float* const (&rows)[kTileRows], int64_t num_rows, const float* panel,
                    int64_t inner, float (&sums)[kTileRows][kPanel]);
 
-// Panels of a matrix of `columns`, its element (k, column) being at(k, column): panel after panel,
-// row by row, columns beyond the last being 0.
+// Packs a matrix of `columns` columns with elements at(k, column), panel by panel and row by row;
+// columns beyond the last are 0.
 template <typename At>
 void PackPanels(int64_t inner, int64_t columns, const At& at, float* panels) {
   for (int64_t panel = 0; panel < NumPanels(columns); ++panel) {
