@@ -14,12 +14,12 @@ bool IsImage(const Value& value) {
 
 }  // namespace
 
-// After this pass 4-D values are channels-last wherever a convolution, pooling or normalisation
-// runs, pointwise ops follow their inputs, and every node finds its operands in one layout.
-// Conversions are Reorder nodes, one per value however many readers; in a keep-all plan one per
-// reading layer, because the caller may change the blob and run from there. Values whose memory the
-// caller sees raw (inputs, parameters) stay plain. It follows insert-casts, so that a value is
-// reordered in the type in which it is read.
+// After this pass 4-D values are channels-last wherever a convolution, pooling or normalization
+// runs, pointwise ops follow their inputs, and the operands of every node have one layout.
+// Conversions are Reorder nodes: one per value, however many readers; in a keep-all plan one per
+// reading layer, because the caller may change the blob and run from there. Values that share
+// memory with the caller (inputs, parameters) stay plain. It follows insert-casts, so that a value
+// is reordered in the type in which it is read.
 class AssignLayouts final : public Pass {
  public:
   std::string_view name() const override { return "assign-layouts"; }
@@ -72,7 +72,7 @@ class AssignLayouts final : public Pass {
       if (rule.outputs.contains(i) && !look(node.outputs[i], false)) return Layout::kPlain;
     }
     if (!any_image) return Layout::kPlain;
-    // What is written in any layout is written as it is read.
+    // A source that can write any layout uses the layout of its readers.
     any_channels_last |= node.inputs.empty() && IsWantedChannelsLast(node);
     return rule.prefers_channels_last || any_channels_last ? Layout::kChannelsLast : Layout::kPlain;
   }

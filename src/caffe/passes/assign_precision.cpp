@@ -17,7 +17,7 @@ bool IsHalf(DType type) {
   return SizeOf(type) == 2;
 }
 
-// Whether the op's arithmetic is never narrower than float.
+// True if the op's arithmetic is never narrower than float.
 bool ComputesWide(const Op& op) {
   return op.numeric_rule() == NumericRule::kFloat || op.numeric_rule() == NumericRule::kAsStored;
 }
@@ -26,7 +26,7 @@ bool IsParam(const Value& value) {
   return value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad;
 }
 
-// How far `to` is from what was asked for; nothing where it holds fewer numbers than that.
+// Distance of `to` from the requested type; nothing if `to` cannot represent all its values.
 std::optional<int> Distance(DType asked, DType to) {
   if (asked == to) return 0;
   if (to == DType::kFloat && IsHalf(asked)) return 1;
@@ -34,8 +34,8 @@ std::optional<int> Distance(DType asked, DType to) {
   return std::nullopt;
 }
 
-// The types that a product is asked to be computed in: operands of the storage type, unless the
-// math type is the narrower one or double; sums are never narrower than float.
+// The requested types of a product: the storage type for operands, unless the math type is narrower
+// or double; sums are never narrower than float.
 Signature ProductWish(DType storage, DType math) {
   if (storage == DType::kDouble || math == DType::kDouble) return {DType::kDouble, DType::kDouble};
   return {IsHalf(math) ? math : storage, DType::kFloat};
@@ -50,12 +50,12 @@ std::string TypesOf(const KernelCandidate& candidate) {
 
 }  // namespace
 
-// After this pass every value has its storage type, every node the signature that it is computed in
-// and every operand the type in which the node sees it; insert-casts then bridges the differences.
-// Storage follows forward_type and backward_type of the layer that made a value; losses and the
-// scores they read, statistics, indices and master weights are never narrower than float. A node's
-// signature is what the device's best kernel declares that honours the layer's types, else the
-// nearest wider one.
+// After this pass every value has its storage type, every node the signature that it is computed
+// in, and every operand the type in which the node sees it; insert-casts then adds the conversions.
+// A value is stored in the forward_type or backward_type of its layer. Losses and the scores that
+// they read, statistics, indices and master weights are never narrower than float. A node's
+// signature is declared by the device's best kernel that meets the layer's types, else the nearest
+// wider one.
 class AssignPrecision final : public Pass {
  public:
   std::string_view name() const override { return "assign-precision"; }
@@ -68,7 +68,7 @@ class AssignPrecision final : public Pass {
     for (Value& value : graph.values()) {
       if (value.layer >= 0 && !IsParam(value)) value.desc.dtype = StorageType(graph, value);
     }
-    // What a user hands over lies where the blob's last version (its gradient) will.
+    // Memory that a user provides later holds the blob's last version, or its gradient.
     for (const auto& [name, value] : graph.external_data) ShareType(*value, *graph.blobs.at(name));
     for (const auto& [name, value] : graph.external_diffs) {
       const auto gradient = graph.blob_grads.find(name);
@@ -82,8 +82,8 @@ class AssignPrecision final : public Pass {
   }
 
  private:
-  // Values that are made beside a node's first result (masks, statistics) keep their type, and are
-  // never narrower than float where they are tops.
+  // Further results of a node (masks, statistics) keep their type, and are never narrower than
+  // float if they are tops.
   void FindSideResults(Graph& graph) {
     side_results_.clear();
     for (LayerCall& call : graph.calls) {
@@ -104,8 +104,8 @@ class AssignPrecision final : public Pass {
     }
   }
 
-  // Class numbers above 256 are not exact in bfloat16, so labels stay float from where they are
-  // made, through ops that only move them.
+  // Class indexes above 256 are not exact in bfloat16, so labels stay float from their source on,
+  // through ops that only move them.
   static void KeepLabelsExact(Graph& graph) {
     std::vector<Node*> nodes = graph.ScheduledNodes();
     std::reverse(nodes.begin(), nodes.end());
@@ -124,10 +124,10 @@ class AssignPrecision final : public Pass {
     }
   }
 
-  // A matrix product's sums are float already. Where only ops that compute in float read them (a
-  // loss, an accuracy), rounding between would save nothing, and scores that are rounded to
-  // bfloat16 tie, which counts against the label: 0.2 points of CIFAR-10 quick. A layer's own
-  // forward_type is obeyed. The gradient of scores has the layer's backward_type.
+  // A matrix product's sums are already float. If only ops that compute in float read them (a loss,
+  // an accuracy), rounding in between would save nothing. Scores that are rounded to bfloat16 tie,
+  // which counts against the label: 0.2 points of CIFAR-10 quick. A layer's own forward_type takes
+  // precedence. The gradient of scores has the layer's backward_type.
   void KeepScoresWide(Graph& graph) {
     scores_.clear();
     const auto readers = Readers(graph);
@@ -149,7 +149,7 @@ class AssignPrecision final : public Pass {
     }
   }
 
-  // Parameters that layers share have one memory, so one type: the widest that a layer asks for.
+  // Layers that share a parameter share its memory, so it has the widest type that they request.
   static void StoreParameters(Graph& graph) {
     for (Value& value : graph.values()) {
       if (IsParam(value)) value.root()->desc.dtype = DType::kFloat;
@@ -194,12 +194,12 @@ class AssignPrecision final : public Pass {
       if (node.op.exact_inputs().contains(i) && rule != NumericRule::kFloat) {
         input.role = Role::kExact;
       } else if (rule == NumericRule::kFloat) {
-        input.role = Role::kData;  // such kernels have one type for all
+        input.role = Role::kData;  // such kernels have one type for all operands
       } else if (IsParam(*input.value)) {
         const bool is_factor = rule == NumericRule::kMath && input->desc.shape.num_axes() >= 2;
         input.role = is_factor ? Role::kFactor : Role::kParameter;
       } else if (i == 0 && node.op.in_place()) {
-        input.role = Role::kData;  // one type with the result, even if a forward step saved it
+        input.role = Role::kData;  // the result's type, even if a forward step saved it
       } else if (rule != NumericRule::kMath && side_results_.contains(input.value)) {
         input.role = Role::kExact;
       }
@@ -216,9 +216,9 @@ class AssignPrecision final : public Pass {
     }
   }
 
-  // Kernels that compute in storage types have one for all data that they move, so an op that reads
-  // or makes what is never stored in 16 bits (the top of a Softmax, the gradient of one) computes
-  // in float as a whole.
+  // Kernels that compute in storage types use one type for all data that they move. An op that
+  // reads or writes a value which is never stored in 16 bits (the top of a Softmax, the gradient of
+  // one) therefore computes entirely in float.
   static bool MovesWideValues(const Node& node) {
     const auto is_wide = [](const Operand& operand) {
       return operand != nullptr && operand.role == Role::kData &&
@@ -237,7 +237,7 @@ class AssignPrecision final : public Pass {
         return ProductWish(storage, is_forward ? types.forward_math : types.backward_math);
       case NumericRule::kFloat:
         storage = AtLeastFloat(storage);
-        for (const Value* output : node.outputs) {  // one type for all, so the master weights'
+        for (const Value* output : node.outputs) {  // all have the type of the master weights
           if (output != nullptr && output->kind == ValueKind::kParamGrad)
             storage = output->desc.dtype;
         }
@@ -252,7 +252,7 @@ class AssignPrecision final : public Pass {
     return {storage, AtLeastFloat(storage)};
   }
 
-  // The cheapest class of kernels decides, and among its signatures the nearest.
+  // Takes the best rank of kernels, and among its signatures the nearest one.
   static void ChooseSignature(const Graph& graph, Node& node) {
     const Signature wish = Wish(graph, node);
     const DeviceKind device = graph.options.device->kind();
@@ -301,7 +301,7 @@ class AssignPrecision final : public Pass {
           output == nullptr || (output.role == Role::kData && output->desc.dtype != DType::kUInt8);
       output.dtype = is_data ? node.signature.data : output->desc.dtype;
     }
-    // Moves and fills work in whatever type their result is stored in.
+    // Copies and fills work in the stored type of their result.
     if (!node.op.is_view() && !node.inputs.empty()) return;
     for (Result& output : node.outputs) {
       if (output != nullptr) output.dtype = output->desc.dtype;
@@ -318,7 +318,7 @@ class AssignPrecision final : public Pass {
       case Role::kFactor:
         return node.signature.data;
       case Role::kParameter:
-        return types.parameters();  // the memory's may be wider, for the sake of another layer
+        return types.parameters();  // the stored type may be wider because of another layer
       case Role::kExact:
         break;
     }
@@ -326,7 +326,7 @@ class AssignPrecision final : public Pass {
   }
 
   std::set<const Value*> side_results_;
-  std::set<const Value*> scores_;  // what KeepScoresWide() has widened
+  std::set<const Value*> scores_;  // widened by KeepScoresWide()
 };
 
 std::unique_ptr<Pass> MakeAssignPrecision() {

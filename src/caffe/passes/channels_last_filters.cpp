@@ -8,15 +8,15 @@
 
 namespace caffe::passes {
 
-// After this pass the copies of filters that only convolutions of channels-last images read lie
-// channels-last, too, as vendors' engines read them:
+// After this pass copies of filters that only convolutions of channels-last images read are
+// channels-last, too, as vendors' engines require:
 //
 //   Cast(w) -> copy, Conv(x, copy)     -> Reorder(w) -> copy, Conv(x, copy)
 //   Conv(x, w)                         -> Reorder(w) -> copy, Conv(x, copy)
 //
-// Without it each convolution and each data gradient reorders its filter in a launch of its own, in
-// each pass. A copy is made when the weights change, and the update writes it along with them. It
-// follows keep-weight-copies, without which a copy would not outlive the run.
+// Without it, each convolution and each data gradient reorders its filter in a separate launch in
+// each pass. A copy is recomputed when the weights change, and the update writes it along with
+// them. It follows keep-weight-copies, without which a copy would not outlive the run.
 class ChannelsLastFilters final : public Pass {
  public:
   std::string_view name() const override { return "channels-last-filters"; }
@@ -38,7 +38,7 @@ class ChannelsLastFilters final : public Pass {
   }
 
  private:
-  // Parameters that no run writes, and copies of them.
+  // Finds parameters that no run writes, and copies of parameters.
   void FindLasting(const Graph& graph) {
     makers_.clear();
     written_ = WrittenParams(graph);
@@ -52,7 +52,7 @@ class ChannelsLastFilters final : public Pass {
            (value.kind == ValueKind::kParam && written_.count(value.root()) == 0);
   }
 
-  // Those whose order differs between the layouts, each once.
+  // Filters for which the layouts differ, without duplicates.
   std::vector<Value*> Filters(const Graph& graph) const {
     std::vector<Value*> filters;
     std::set<const Value*> seen;
@@ -79,7 +79,7 @@ class ChannelsLastFilters final : public Pass {
   void PutChannelsLast(Graph& graph, Value& filter, const std::vector<Node*>& readers) const {
     const auto maker = makers_.find(&filter);
     if (maker != makers_.end() && maker->second->op.As<ops::Cast>() != nullptr) {
-      maker->second->op = ops::Reorder{};  // which changes the type, too
+      maker->second->op = ops::Reorder{};  // a Reorder changes the type, too
       filter.desc.layout = Layout::kChannelsLast;
       return;
     }

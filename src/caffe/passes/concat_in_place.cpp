@@ -18,12 +18,12 @@ bool IsPart(const Value* part, const Value* whole, int axis) {
 
 }  // namespace
 
-// After this pass concatenations and slices whose parts are contiguous in memory are marked, so
-// that plan-memory may place the parts inside the whole. Their kernels copy nothing that lies there
-// already. Parts are contiguous where no axis before theirs has more than one element: along axis 0
-// (recurrent layers), or with a batch of 1 (detectors). Other parts are copied: oneDNN 2.6 has only
-// its reference, some hundred times slower, for convolutions that write or read channels-last
-// images with gaps between pixels. A keep-all plan shares no memory, so nothing is marked.
+// After this pass concatenations and slices with contiguous parts are marked, so that plan-memory
+// may place the parts inside the whole. Their kernels do not copy parts that are in place already.
+// Parts are contiguous if no axis before theirs has more than one element: along axis 0 (recurrent
+// layers), or with a batch of 1 (detectors). Other parts are copied: for convolutions that read or
+// write channels-last images with gaps between pixels, oneDNN 2.6 has only its reference, which is
+// some 100 times slower. A keep-all plan shares no memory, so nothing is marked.
 class ConcatInPlace final : public Pass {
  public:
   std::string_view name() const override { return "concat-in-place"; }

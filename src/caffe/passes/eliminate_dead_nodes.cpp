@@ -6,8 +6,8 @@
 
 namespace caffe::passes {
 
-// After this pass each node makes something that a later node, the caller or a later run reads, or
-// calls the host. It follows the passes that leave nodes behind which nobody reads any more.
+// After this pass each node calls the host or has a result that a later node, the caller or a later
+// run reads. It follows the passes that leave unread nodes.
 class EliminateDeadNodes final : public Pass {
  public:
   std::string_view name() const override { return "eliminate-dead-nodes"; }

@@ -33,13 +33,13 @@ bool IsReluOrLimit(const Node& node) {
 
 }  // namespace
 
-// After this pass layers whose precision is FAKE_INT8 read values that are rounded as a plan of
-// precision INT8 rounds them, in training and in testing: convolutions and matrix products their
-// weights and data, sums and average pooling their data. It decides from the nodes of forward what
-// quantize decides later from fused ones: a value is rounded where that plan stores it in 8 bits or
-// casts it. Rounding the weights before a normalisation is folded into them is the same as rounding
-// them afterwards, because each output channel has a scale of its own. Gradients go straight
-// through: lower-gradients cuts off those of data that was limited.
+// After this pass layers of precision FAKE_INT8 read values that are rounded as in a plan of
+// precision INT8, in training and in testing: convolutions and matrix products round their weights
+// and data; sums and average pooling round their data. It decides from the forward nodes what
+// quantize later decides from fused ones: a value is rounded if that plan stores it in 8 bits or
+// casts it. Rounding weights before normalization is folded into them is the same as rounding them
+// afterwards, because each output channel has its own scale. Gradients pass through;
+// lower-gradients cuts off those of clipped data.
 class FakeQuantize final : public Pass {
  public:
   std::string_view name() const override { return "fake-quantize"; }
@@ -62,9 +62,8 @@ class FakeQuantize final : public Pass {
   }
 
  private:
-  // What a plan in 8 bits has in registers when it has made a value: the sums of a product, to
-  // which it may still add; what an epilogue has changed, which takes ReLUs and limits; or 8-bit
-  // numbers.
+  // State of a value in an 8-bit plan: the sums of a product, to which an addition can still be
+  // fused; the result of an epilogue, to which ReLUs and clips can be fused; or 8-bit numbers.
   enum class Made { kSums, kEpilogue, kNumbers };
 
   const LayerCall& CallOf(const Node& node) const { return graph_->calls[node.layers.front()]; }
@@ -103,7 +102,7 @@ class FakeQuantize final : public Pass {
     made_[node.outputs[0]] = Made::kSums;
   }
 
-  // What an epilogue takes in, if nobody else looks at what is before it.
+  // Fuses a node into an epilogue if the value before it has no other reader.
   void Follow(const Node& node) {
     const Value* x = node.inputs[0];
     const auto made = made_.find(x);
@@ -119,7 +118,7 @@ class FakeQuantize final : public Pass {
     made_[node.outputs[0]] = Made::kNumbers;
   }
 
-  // The sum of a residual block is added in the epilogue of the later product.
+  // In a residual block, the later product's epilogue computes the sum.
   bool ChooseAddition(const Node& node) {
     const auto* sum = node.op.As<ops::EltwiseSum>();
     const bool is_plain =
@@ -148,12 +147,12 @@ class FakeQuantize final : public Pass {
     });
   }
 
-  // Whether a plan in 8 bits may store it so.
+  // True if an 8-bit plan may store the value in 8 bits.
   bool IsStored(const Value* value) const {
     return made_.count(value) > 0 && !IsOutput(value) && groups_->RangeOf(value).has_value();
   }
 
-  // In a keep-all plan every value is kept, and nothing follows from it.
+  // True if nothing reads the value. Not is_kept, which a keep-all plan sets for every value.
   bool IsOutput(const Value* value) const { return readers_.count(value) == 0; }
   bool HasOneReader(const Value* value) const {
     const auto found = readers_.find(value);
@@ -164,7 +163,7 @@ class FakeQuantize final : public Pass {
     return found == steps_.end() ? 0 : found->second + 1;
   }
 
-  // Dropout passes numbers on, so they are rounded before it multiplies them.
+  // Dropout only passes numbers on, so values are rounded before it scales them.
   void Want(Value& value, const Node& reader) {
     Value* rounded = &value;
     int call = reader.layers.front();
@@ -177,8 +176,8 @@ class FakeQuantize final : public Pass {
     wanted_[rounded].insert(call);
   }
 
-  // A file without any range of what is read is another net's; a layer that asks by itself has to
-  // get what it asks for.
+  // A file without any range of the values that are read belongs to another net. A layer that
+  // requests 8 bits itself must get them.
   void RequireRanges() const {
     const BlobRanges& ranges = *graph_->options.ranges;
     for (const auto& [node, value] : unmeasured_) {
@@ -208,15 +207,15 @@ class FakeQuantize final : public Pass {
     product.inputs[1].value = rounded;
   }
 
-  // A plan in 8 bits stores what a product has made for all readers, and casts other values for
-  // each that asks.
+  // An 8-bit plan stores a product's result in 8 bits for all readers, and casts other values for
+  // each reader that asks.
   void RoundData(Value& x, const std::set<int>& asking) {
     const bool is_for_all = made_.count(&x) > 0;
     TensorDesc numbers;
     groups_->Quantise(&x, &numbers);
     ops::QuantizedRange range{numbers.scale};
     if (numbers.dtype == DType::kUInt8) range.lowest = 0, range.highest = 255;
-    std::map<int, Value*> rounded;  // in a keep-all plan, which may be run in parts, by layer
+    std::map<int, Value*> rounded;  // by layer in a keep-all plan, which may be run in parts
     for (Node* reader : readers_[&x]) {
       const int index = reader->layers.front();
       if (!is_for_all && asking.count(index) == 0) continue;
@@ -244,7 +243,7 @@ class FakeQuantize final : public Pass {
     return value;
   }
 
-  // By place in the graph, so that equal nets are planned alike.
+  // Ordered by id instead of address, so that equal nets get equal plans.
   struct ById {
     bool operator()(const Value* a, const Value* b) const { return a->id < b->id; }
   };
@@ -254,10 +253,10 @@ class FakeQuantize final : public Pass {
   std::map<const Value*, Node*> writers_;
   std::optional<ScaleGroups> groups_;
   std::map<const Value*, Made> made_;
-  std::map<Value*, std::set<int>, ById> wanted_;  // rounded data, and the calls that ask for it
+  std::map<Value*, std::set<int>, ById> wanted_;  // data to be rounded -> requesting calls
   std::vector<Node*> products_;
   std::vector<std::pair<const Node*, const Value*>> unmeasured_;  // products without a range
-  std::map<const Value*, size_t> steps_;                          // by what nodes make
+  std::map<const Value*, size_t> steps_;                          // by result
 };
 
 std::unique_ptr<Pass> MakeFakeQuantize() {

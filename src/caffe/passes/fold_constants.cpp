@@ -19,8 +19,8 @@ Operand InputOf(const Node& node, size_t index) {
   return index < node.inputs.size() ? node.inputs[index] : Operand();
 }
 
-// What FoldChannels reads of a node that works channel by channel, at their places there. Empty for
-// other nodes.
+// The operands of FoldChannels that a node which works channel by channel provides. Empty for other
+// nodes.
 std::vector<Operand> ChannelOperands(const Node& node) {
   std::vector<Operand> operands(Fold::kNumInputs);
   const auto* scale = node.op.As<ops::ScaleShift>();
@@ -38,7 +38,7 @@ std::vector<Operand> ChannelOperands(const Node& node) {
   return operands;
 }
 
-// Which operands of a product are its weights, a row for each channel of the result, and its bias.
+// Indexes of a product's weights, with a row for each channel of the result, and of its bias.
 struct ProductOperands {
   size_t weights = 0, bias = 0;
 };
@@ -55,11 +55,11 @@ std::optional<ProductOperands> ProductOf(const Node& node) {
 
 }  // namespace
 
-// After this pass, in plans without backward, normalisations with given statistics and scales that
-// follow a convolution or a product are part of its weights and bias. The folded ones are kept from
-// run to run as other copies of weights are (graph/weight_copies.hpp), and made anew when a
-// parameter has changed. It comes before the pass that fuses, so that what follows them is fused
-// with the product.
+// After this pass, in plans without backward, normalizations with given statistics and scales that
+// follow a convolution or a product are part of its weights and bias. Folded weights are kept from
+// run to run like other copies of weights (graph/weight_copies.hpp), and recomputed when a
+// parameter has changed. It precedes the fusing passes, so that later ops are fused with the
+// product.
 class FoldConstants final : public Pass {
  public:
   std::string_view name() const override { return "fold-constants"; }
@@ -106,7 +106,7 @@ class FoldConstants final : public Pass {
     return true;
   }
 
-  // No conversion is going to stand between them.
+  // True if no conversion will be inserted between them.
   static bool IsAlike(const Node& product, const Node& node) {
     const DType type = node.inputs[0]->desc.dtype;
     return product.outputs[0] == node.inputs[0].value && product.outputs[0].dtype == type &&
@@ -120,7 +120,7 @@ class FoldConstants final : public Pass {
     return operand->kind == ValueKind::kParam && changed_.count(operand.value->root()) == 0;
   }
 
-  // A scale behind a normalisation that is folded already.
+  // Adds a scale that follows a normalization which is already folded.
   static bool AddScale(Node& fold, const std::vector<Operand>& operands) {
     const bool has_scale = fold.inputs[Fold::kGamma] != nullptr;
     if (has_scale || operands[Fold::kGamma] == nullptr) return false;
@@ -163,7 +163,7 @@ class FoldConstants final : public Pass {
   std::map<const Value*, std::vector<Node*>> readers_;
   std::map<const Value*, Node*> writers_;
   std::set<const Value*> changed_;      // parameters that the run writes
-  std::map<const Node*, Node*> folds_;  // of products, their FoldChannels
+  std::map<const Node*, Node*> folds_;  // product -> its FoldChannels
 };
 
 std::unique_ptr<Pass> MakeFoldConstants() {

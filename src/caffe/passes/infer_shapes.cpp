@@ -17,8 +17,8 @@ void CheckCount(const char* what, int count, int exact, int least, int most) {
 
 }  // namespace
 
-// After this pass every layer call's tops have their shapes and its parameters exist as values,
-// shared ones pointing at their owner. It is the first pass: it reads only bottoms and options.
+// After this pass every layer call's tops have shapes, and its parameters exist as values; shared
+// parameters refer to their owner. It is the first pass: it reads only bottoms and options.
 class InferShapes final : public Pass {
  public:
   std::string_view name() const override { return "infer-shapes"; }
@@ -59,7 +59,7 @@ class InferShapes final : public Pass {
     DeclareParams(graph, index, bottoms);
   }
 
-  // An input without a shape is a scalar until the caller reshapes it, which few layers take.
+  // Until the caller reshapes it, an input without a shape is a scalar, which few layers accept.
   static std::vector<Shape> AskForTops(const Graph& graph, const LayerCall& call,
                                        const std::vector<Shape>& bottoms) {
     try {
@@ -83,7 +83,7 @@ class InferShapes final : public Pass {
     });
   }
 
-  // A blob has one shape, so a top may have a bottom's name only if it has its shape.
+  // A blob has one shape, so a top may have a bottom's name only if it has the same shape.
   static void CheckInPlace(const LayerParameter& param, const std::vector<Shape>& bottoms,
                            const std::vector<Shape>& tops) {
     for (int i = 0; i < param.top_size(); ++i) {
@@ -120,7 +120,7 @@ class InferShapes final : public Pass {
     }
   }
 
-  // Parameters of one name share the memory of the first.
+  // Parameters with the same name share the memory of the first one.
   void Share(const ParamSpec& spec, Value& value, Value& grad) {
     const auto [found, is_new] = owners_.emplace(spec.name(), std::pair(&value, &grad));
     if (is_new) return;

@@ -5,10 +5,11 @@
 
 namespace caffe::passes {
 
-// After this pass every node reads its operands in the dtype it asked for and makes its results in
-// the dtype they are stored in. Conversions are ordinary Cast nodes, so they are visible in the
-// plan, timed by the profiler and shared: one Cast per (value, dtype), however many readers; in a
-// keep-all plan one per reading layer, because the caller may change the blob and run from there.
+// After this pass every node reads its operands in the dtype that it requested and writes its
+// results in the dtype in which they are stored. Conversions are ordinary Cast nodes, so they are
+// visible in the plan, timed by the profiler and shared: one Cast per (value, dtype), however many
+// readers; in a keep-all plan one per reading layer, because the caller may change the blob and run
+// from there.
 class InsertCasts final : public Pass {
  public:
   std::string_view name() const override { return "insert-casts"; }
@@ -49,7 +50,7 @@ class InsertCasts final : public Pass {
   Value* InsertCastAfter(Graph& graph, const Node& writer, Value& to, DType made) {
     Value& from = Converted(graph, to, made);
     graph.InsertAfter(writer, ops::Cast{}, {&from}, {&to});
-    // Readers that want the made type again need no second conversion.
+    // Readers that request the node's own type need no second conversion.
     if (!graph.options.keep_all) casts_[{to.id, made, -1}] = &from;
     return &from;
   }

@@ -7,9 +7,8 @@
 namespace caffe::passes {
 
 // After this pass weights that are read in another type or layout have copies that outlive a run
-// (kState), outside the arena, and are made anew only when the weights have changed; see
-// graph/weight_copies.hpp. It follows the passes that insert and simplify
-// conversions.
+// (kState), outside the arena. A copy is recomputed only if the weights have changed; see
+// graph/weight_copies.hpp. It follows the passes that insert and simplify conversions.
 class KeepWeightCopies final : public Pass {
  public:
   std::string_view name() const override { return "keep-weight-copies"; }

@@ -6,10 +6,10 @@
 namespace caffe {
 
 // After this pass the nodes of backward follow those of forward, in reverse order of the prototxt.
-// A blob read several times gets the sum of its readers' gradients, as part of its first
-// reader's backward: a caller who sets the blob's diff and starts at the layer that wrote it starts
-// from what was set. It follows mark-gradients, so that nothing is emitted which nobody wants, and
-// fake-quantize, so that gradients are those of what the layers read.
+// A blob that is read several times gets the sum of its readers' gradients, as part of its first
+// reader's backward. A caller who sets the blob's diff and starts at the layer that wrote the blob
+// therefore starts from the diff that was set. It follows mark-gradients, so that it emits only
+// gradients that are needed, and fake-quantize, so that gradients are those of the rounded values.
 class GradientLowering final : public Pass {
  public:
   std::string_view name() const override { return "lower-gradients"; }
@@ -61,7 +61,7 @@ class GradientLowering final : public Pass {
     }
   }
 
-  // The gradient of a bottom from that of what the layer reads in its place.
+  // Turns the gradient of a rounded bottom, which the layer reads, into that of the bottom itself.
   static Value& BeforeRounding(Graph& graph, int index, int bottom, Value& gradient) {
     const LayerCall& call = graph.calls[index];
     const auto rounded = call.rounded_bottoms.find(bottom);
@@ -73,8 +73,8 @@ class GradientLowering final : public Pass {
     return of_bottom;
   }
 
-  // The gradient that arrives at a top: of its readers, or in a keep-all net whatever the caller
-  // put into the diff of a blob that has none, or its loss weight.
+  // The gradient at a top: the sum over its readers. A blob without readers has the caller's diff
+  // in a keep-all net, else its loss weight.
   Value* TopGradient(Graph& graph, int index, int top_index) {
     LayerCall& call = graph.calls[index];
     Value* top = call.tops[top_index];
@@ -90,7 +90,8 @@ class GradientLowering final : public Pass {
     return &EmitGradient(graph, index, *top, ops::LossWeight{loss_weight});
   }
 
-  // All readers of the values whose first reader this call is have given their gradients.
+  // Sums the gradients of the bottoms for which this call is the first reader: all their readers
+  // have contributed by now.
   void AddUpBottoms(Graph& graph, int reader) {
     for (Value* bottom : graph.calls[reader].bottoms) {
       if (first_readers_.at(bottom) != reader || arrived_.count(bottom) > 0) continue;
@@ -130,7 +131,7 @@ class GradientLowering final : public Pass {
     external.kind = ValueKind::kExternal;
     graph.external_diffs[top.name] = &external;
     if (graph.first_versions.at(top.name) == &top) return external;
-    // The blob's diff will show the gradient of its first version: read it before that is written.
+    // The blob's diff will be overwritten with the gradient of its first version, so copy it first.
     Value& copy = NewGradient(graph, top);
     GraphBuilder(graph, index, /*is_backward=*/true).Emit(ops::View{}, {&external}, {&copy});
     return copy;

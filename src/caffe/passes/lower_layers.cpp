@@ -7,7 +7,7 @@
 namespace caffe::passes {
 
 // After this pass the graph consists of the nodes of forward, in prototxt order, and tops that the
-// caller reads are marked. It follows mark-gradients, because layers emit more where they learn.
+// caller reads are marked. It follows mark-gradients, because layers emit more nodes if they learn.
 class LowerLayers final : public Pass {
  public:
   std::string_view name() const override { return "lower-layers"; }
@@ -45,7 +45,7 @@ class LowerLayers final : public Pass {
     }
   }
 
-  // An input blob's memory is the user's. When an in-place layer overwrites the blob, the net
+  // An input blob's memory belongs to the user. If an in-place layer overwrites the blob, the net
   // computes on a copy, so that backward still finds the input.
   static void LowerInput(Graph& graph, int index) {
     for (Value* top : graph.calls[index].tops) {
@@ -70,7 +70,8 @@ class LowerLayers final : public Pass {
     for (const LayerCall& call : graph.calls) read.insert(call.bottoms.begin(), call.bottoms.end());
     for (const LayerCall& call : graph.calls) {
       for (size_t i = 0; i < call.tops.size(); ++i) {
-        // In a keep-all plan versions that in-place layers overwrite, too: partial runs show them.
+        // A keep-all plan also keeps versions that in-place layers overwrite, because partial runs
+        // show them.
         call.tops[i]->is_kept =
             graph.options.keep_all || read.count(call.tops[i]) == 0 || call.loss_weights[i] != 0;
       }

@@ -7,13 +7,14 @@ namespace caffe::passes {
 
 namespace {
 
-constexpr size_t kMostParams = 63;  // of a layer: an OperandSet tells them apart
+constexpr size_t kMostParams = 63;  // per layer: the size of an OperandSet
 
 }  // namespace
 
-// After this pass each writer of a parameter's gradient knows whether it adds to it. The first of
-// the schedule overwrites (adds, when the run accumulates over several passes); later ones always
-// add: weights shared by layers or by bottoms. It follows the passes that move such writers.
+// After this pass each writer of a parameter's gradient knows whether it adds to it. The first
+// writer of the schedule overwrites the gradient, or adds if the run accumulates over several
+// passes. Later writers, for weights shared by layers or by bottoms, always add. It follows the
+// passes that move such writers.
 class MarkAccumulation final : public Pass {
  public:
   std::string_view name() const override { return "mark-accumulation"; }

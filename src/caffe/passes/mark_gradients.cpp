@@ -5,8 +5,8 @@
 namespace caffe::passes {
 
 // After this pass each layer call knows whether it runs backward, and for which bottoms and
-// parameters. Three sweeps, as Caffe's users know them: down from what learns, up from what is a
-// loss, and force_backward on top. It needs the parameters that infer-shapes declared.
+// parameters. Three sweeps, as in Caffe: down from learnable parameters, up from losses, and
+// force_backward on top. It needs the parameters that infer-shapes declared.
 class MarkGradients final : public Pass {
  public:
   std::string_view name() const override { return "mark-gradients"; }
@@ -58,7 +58,8 @@ class MarkGradients final : public Pass {
     for (const Value* top : call.tops) learns_.insert(top);
   }
 
-  // A layer that no loss depends on, or whose readers all refuse a gradient, does not run backward.
+  // A layer does not run backward if no loss depends on it, or if all its readers refuse a
+  // gradient.
   void MarkFromLosses(Graph& graph) {
     std::set<const Value*> under_loss, read, wanted;
     for (auto call = graph.calls.rbegin(); call != graph.calls.rend(); ++call) {
@@ -96,7 +97,7 @@ class MarkGradients final : public Pass {
     }
   }
 
-  std::set<const Value*> learns_;  // values that something which learns has contributed to
+  std::set<const Value*> learns_;  // values that depend on a learnable parameter
 };
 
 std::unique_ptr<Pass> MakeMarkGradients() {

@@ -1,4 +1,4 @@
-// Pass: graph in, graph out. The driver and the order are in standard_passes.cpp.
+// Pass: transforms a graph. The driver and the order of passes are in standard_passes.cpp.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@ class Pass {
  public:
   virtual ~Pass() = default;
   virtual std::string_view name() const = 0;
-  // Optional passes change speed or memory, never numbers beyond rounding.
+  // Optional passes change speed or memory, but results only by rounding.
   virtual bool is_optional() const { return false; }
-  // What is verified from this pass on.
+  // Properties that are verified from this pass on.
   virtual Established establishes() const { return {}; }
   virtual void Run(Graph& graph) = 0;
 };
@@ -25,8 +25,8 @@ using PassList = std::vector<std::unique_ptr<Pass>>;
 
 PassList StandardPasses();
 
-// Runs every pass that options do not switch off and verifies the graph after each. With a
-// dump_dir, writes <dir>/NN-<pass>.txt.
+// Runs every pass that the options do not disable, and verifies the graph after each. If dump_dir
+// is set, writes <dir>/NN-<pass>.txt.
 void RunPasses(const PassList& passes, Graph& graph);
 
 namespace passes {

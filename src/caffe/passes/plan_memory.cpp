@@ -11,12 +11,12 @@
 
 namespace caffe::passes {
 
-// After this pass every activation without memory of its own has a place in one arena, such that
-// values alive at the same time do not overlap. Values joined by a view, or by an op or a kernel
-// that works in place at its input's last use, share a place; parts of a concatenation or of what
-// is sliced lie inside it where the arena does not grow for it. Places are found by first fit,
-// largest first; in a keep-all plan only scratch values share, because any blob may be read between
-// any two steps. It is the last pass: the schedule is final.
+// After this pass every activation without memory of its own has an offset in one arena, such that
+// values alive at the same time do not overlap. Values that are joined by a view, or by an op or a
+// kernel that works in place at its input's last use, share memory. Parts of a concatenation or of
+// a sliced value are placed inside it if the arena does not grow. Offsets are found by first fit,
+// largest first. In a keep-all plan only scratch values share memory, because any blob may be read
+// between any two steps. It is the last pass: the schedule is final.
 class PlanMemory final : public Pass {
  public:
   std::string_view name() const override { return "plan-memory"; }
@@ -37,10 +37,10 @@ class PlanMemory final : public Pass {
   }
 
  private:
-  // Which parts lie inside their whole.
+  // Which parts are placed inside their whole.
   enum class Sharing { kNone, kUnlessItCosts, kAll };
 
-  // A set of values that share one place.
+  // A set of values that share memory.
   struct Group {
     int first = std::numeric_limits<int>::max();  // step that writes it
     int last = -1;                                // last step that touches it
@@ -48,7 +48,7 @@ class PlanMemory final : public Pass {
     int64_t offset = 0;
     bool is_scratch = false;
 
-    // Memory times steps that it is taken for.
+    // Memory times the number of steps for which it is in use.
     int64_t Cost() const { return WholeLines(bytes) * (last - first + 1); }
     void Include(const Group& other) {
       first = std::min(first, other.first);
@@ -56,7 +56,7 @@ class PlanMemory final : public Pass {
     }
   };
 
-  // Where a value lies: a group, by the number of one of its values, and the offset in it.
+  // Position of a value: a group, by the id of one of its values, and the offset in the group.
   struct Spot {
     int group = 0;
     int64_t offset = 0;
@@ -68,7 +68,7 @@ class PlanMemory final : public Pass {
     groups_.assign(graph.values().size(), {});
     spots_.resize(graph.values().size());
     for (size_t i = 0; i < spots_.size(); ++i) spots_[i] = {static_cast<int>(i), 0};
-    // Kernels of a GPU count on the alignment of what they read; so do readers of programs.
+    // GPU kernels rely on the alignment of their operands; so do readers of programs.
     const bool fits_any_element =
         graph.options.device->is_host_accessible() && !graph.options.for_any_processor;
     alignment_ = fits_any_element ? 1 : static_cast<int64_t>(kCacheLine);
@@ -99,13 +99,13 @@ class PlanMemory final : public Pass {
 
   Group& GroupOf(const Value& value) { return groups_[SpotOf(value).group]; }
 
-  // No value of its group lies outside of it.
+  // True if no value of the group extends beyond this one.
   bool FillsGroup(const Value& value) {
     return SpotOf(value).offset == 0 && GroupOf(value).bytes == Bytes(value);
   }
 
-  // Puts a part and all that shares its place at `offset` inside the whole. The part fills its
-  // group.
+  // Places a part, with all values that share its memory, at `offset` inside the whole. The part
+  // must fill its group.
   void Join(const Value& part, const Value& whole, int64_t offset = 0) {
     const Spot from = SpotOf(part), into = SpotOf(whole);
     if (into.group == from.group) return;
@@ -128,8 +128,8 @@ class PlanMemory final : public Pass {
     }
   }
 
-  // A host call may find that its results have another shape. Then the layer starts anew by another
-  // plan, so what its earlier steps (conversions) have read must still be there.
+  // A host call may find that its results have another shape. The layer then restarts with another
+  // plan, so the values that its earlier steps (conversions) have read must still exist.
   void KeepWhatHostCallsMayNeedAgain(const std::vector<Node*>& nodes) {
     for (int call = 0; call < static_cast<int>(nodes.size()); ++call) {
       if (nodes[call]->op.As<ops::HostCall>() == nullptr) continue;
@@ -153,7 +153,7 @@ class PlanMemory final : public Pass {
     }
   }
 
-  // By the value that has the parts, in the order of the schedule.
+  // Visits the values that have parts, in the order of the schedule.
   void JoinParts(const std::vector<Node*>& nodes, Sharing sharing) {
     std::vector<const Value*> wholes;
     std::map<const Value*, std::vector<SharedPart>> parts;
@@ -184,7 +184,7 @@ class PlanMemory final : public Pass {
     for (const SharedPart& shared : separate) JoinUnlessItCosts(whole, {shared});
   }
 
-  // A whole that is taken for as long as any of its parts may take more memory than parts apart.
+  // The whole lives as long as any of its parts, so it may take more memory than separate parts.
   bool JoinUnlessItCosts(const Value& whole, const std::vector<SharedPart>& parts) {
     Group together = GroupOf(whole);
     int64_t cost_apart = together.Cost();
@@ -206,7 +206,7 @@ class PlanMemory final : public Pass {
         if (!node.MayReplace(i)) continue;
         const Value* input = node.inputs[i];
         if (!IsPlanned(input) || GroupOf(*input).last != step) continue;
-        // A kernel that asks for the place knows in which order it reads it.
+        // A kernel that requests the input's memory handles its layout.
         const bool has_order =
             node.kernel.replaced_input == static_cast<int>(i) || input->desc.layout == out.layout;
         if (input->desc.count() != out.count() || input->desc.dtype != out.dtype || !has_order)
@@ -216,8 +216,8 @@ class PlanMemory final : public Pass {
     }
   }
 
-  // `input` and all that shares memory with it is read for the last time. False where other values
-  // would be in the way.
+  // `input` and all values that share its memory are read for the last time. Returns false if other
+  // values would be overwritten.
   bool JoinInPlace(const Node& node, const Value& input, const Value& output) {
     const Spot spot = SpotOf(input);
     const auto overlaps_elsewhere = [&](const Value* other) {
@@ -250,7 +250,7 @@ class PlanMemory final : public Pass {
       graph.arena_bytes += WholeLines(group->bytes);
     }
     const int64_t begin = graph.arena_bytes;
-    std::vector<Group*> placed;  // by offset
+    std::vector<Group*> placed;  // ordered by offset
     for (Group* group : order) {
       if (!shares(group)) continue;
       group->offset = FirstFit(placed, *group, begin);
@@ -267,8 +267,8 @@ class PlanMemory final : public Pass {
     }
   }
 
-  // The lowest offset from `begin` on at which `group` meets no placed group that lives at the same
-  // time.
+  // The lowest offset from `begin` on at which `group` overlaps no placed group with an overlapping
+  // lifetime.
   static int64_t FirstFit(const std::vector<Group*>& placed, const Group& group, int64_t begin) {
     int64_t offset = begin;
     for (const Group* other : placed) {
@@ -281,7 +281,7 @@ class PlanMemory final : public Pass {
   }
 
   std::vector<Group> groups_;
-  std::vector<Spot> spots_;  // by value; of one that heads its group: itself
+  std::vector<Spot> spots_;  // by value; the head of a group refers to itself
   int64_t alignment_ = 1;
 };
 

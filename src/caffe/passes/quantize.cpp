@@ -20,20 +20,20 @@ namespace caffe::passes {
 namespace {
 
 constexpr Signature kOf8Bits = {DType::kInt8, DType::kFloat};
-// Ops that work on bytes, whatever they are: no kernel of their own.
+// Ops that copy bytes of any type; they need no 8-bit kernel.
 bool MovesBytes(const Op& op) {
   return PassesNumbers(op) && op.As<ops::MaxPool>() == nullptr;
 }
 
 }  // namespace
 
-// After this pass convolutions and matrix products of layers whose precision is INT8 read 8-bit
-// numbers, and so do pooling, sums, concatenations and slices between them, by the ranges of a
-// calibration. What they make is stored in 8 bits where another one of them reads it; elsewhere
-// Casts stand between numbers and floats. In a keep-all plan, whose blobs are the caller's, each
-// product alone computes in 8 bits. It follows the passes that fold and fuse, so that a product's
-// result is what comes out of its epilogue, and takes in limits (ReLU6) that float kernels leave to
-// a node of their own. A layer that stays float says why.
+// After this pass convolutions and matrix products of layers with precision INT8 read 8-bit
+// numbers, and so do pooling, sums, concatenations and slices between them, with the ranges of a
+// calibration. Their results are stored in 8 bits if another one of them reads them; elsewhere
+// Casts convert between numbers and floats. In a keep-all plan, in which blobs belong to the
+// caller, only the products compute in 8 bits. It follows the passes that fold and fuse, so that a
+// product's result is that of its epilogue, and fuses clips (ReLU6) that float kernels leave to
+// separate nodes. A layer that stays float records why.
 class Quantize final : public Pass {
  public:
   std::string_view name() const override { return "quantize"; }
@@ -80,7 +80,7 @@ class Quantize final : public Pass {
     if (IsProduct(node.op)) FuseActivations(node);
   }
 
-  // Steps that are no layer's computation need no excuse.
+  // No reason is given for steps that are not a layer's computation.
   static bool SaysWhy(const Node& node) {
     return !node.inputs.empty() && !node.op.is_view() && node.op.As<ops::HostCall>() == nullptr &&
            node.op.As<ops::FoldChannels>() == nullptr;
@@ -90,7 +90,7 @@ class Quantize final : public Pass {
     return KernelRegistry::Get().Candidates(graph_->options.device->kind(), op);
   }
 
-  // Whether all kernels of the device that multiply 8-bit numbers read unsigned ones.
+  // True if all kernels of the device that multiply 8-bit numbers read unsigned ones, too.
   bool HasUnsigned() const {
     const std::type_index products[] = {typeid(ops::Conv), typeid(ops::Gemm)};
     for (const std::type_index product : products) {
@@ -101,7 +101,7 @@ class Quantize final : public Pass {
     return true;
   }
 
-  // Why no kernel computes it in 8 bits; empty where one does.
+  // Why no kernel computes the node in 8 bits; empty if one does.
   std::string WhyNoKernel(const Node& node) const {
     std::string why;
     for (const KernelCandidate& candidate : Candidates(node.op.type())) {
@@ -163,7 +163,7 @@ class Quantize final : public Pass {
 
   std::string NoRange(const Value& value) const { return WhyNoRange(*graph_, value); }
 
-  // Of what lies between products.
+  // For ops between products: why they do not compute in 8 bits; empty if they do.
   std::string WhyNotBetween(const Node& node) const {
     if (!MovesBytes(node.op)) {
       const bool may_be_able = PassesNumbers(node.op) || MixesScales(node.op);
@@ -182,20 +182,20 @@ class Quantize final : public Pass {
     return groups_->RangeOf(&y) ? "" : NoRange(y);
   }
 
-  // Whether nobody outside looks at it.
+  // True if the value is invisible outside the plan.
   bool IsFree(const Value& value) const {
     return !graph_->options.keep_all && !value.is_kept && !value.must_be_plain &&
            value.kind == ValueKind::kActivation;
   }
 
-  // Whether a step that is computed in 8 bits makes it, and may leave it so.
+  // True if an 8-bit step computes the value, which may then stay in 8 bits.
   bool CanBeStored(const Value* value) const {
     if (value == nullptr || !IsFree(*value) || !groups_->RangeOf(value)) return false;
     const Node* writer = fusion_->WriterOf(value);
     return writer != nullptr && chosen_.count(writer) > 0 && writer->outputs[0].value == value;
   }
 
-  // Whether a product reads it in 8 bits anyway, whoever makes it.
+  // True if a product reads the value in 8 bits anyway, whatever its producer.
   bool IsCast(const Value* value) const {
     if (value == nullptr || graph_->options.keep_all || !groups_->RangeOf(value)) return false;
     return std::ranges::any_of(fusion_->ReadersOf(value), [&](const Node* reader) {
@@ -203,8 +203,7 @@ class Quantize final : public Pass {
     });
   }
 
-  // Kernels of 8-bit data limit values, too, and add others to them, where those of floats leave
-  // that to steps of their own.
+  // Kernels of 8-bit data also fuse clips and additions that float kernels leave to separate steps.
   void FuseActivations(Node& product) {
     if (graph_->options.keep_all) return;
     while (Node* reader = fusion_->OnlyReaderOf(product.outputs[0])) {
@@ -219,8 +218,8 @@ class Quantize final : public Pass {
     }
   }
 
-  // A layer that asks by itself has to get what it asks for; a file without any range of what is
-  // read is another net's.
+  // A layer that requests 8 bits itself must get them. A file without any range of the values that
+  // are read belongs to another net.
   void RequireRanges() const {
     for (const auto& [node, value] : unmeasured_) {
       const LayerParameter& layer = graph_->calls[node->layers.front()].layer->param();
@@ -241,7 +240,7 @@ class Quantize final : public Pass {
     });
   }
 
-  // Of a product not the weights, whatever they are.
+  // True unless the value is the weights of a product.
   static bool ReadsNumbers(const Node& reader, const Value* value) {
     if (!IsProduct(reader.op)) return true;
     const int added = ops::AddedOperand(*reader.op.epilogue());
@@ -281,7 +280,7 @@ class Quantize final : public Pass {
                             static_cast<int>(i) == ops::AddedOperand(*node.op.epilogue());
       if (stored_.count(input) > 0) {
         if (!reads_number && !is_added) {
-          // To floats, which another conversion makes what the node reads.
+          // Casts to float; another conversion then makes the node's type.
           input.value = FindOrInsertCast(node, *input.value, false);
           continue;
         }
@@ -297,8 +296,8 @@ class Quantize final : public Pass {
     }
   }
 
-  // One for all readers; in a keep-all plan, whose blobs may be changed between layers, one for
-  // each layer.
+  // One cast for all readers; in a keep-all plan, in which blobs may be changed between layers, one
+  // for each layer.
   Value* FindOrInsertCast(const Node& reader, Value& from, bool to_numbers) {
     const int layer = graph_->options.keep_all ? reader.layers.front() : -1;
     Value*& cast = casts_[{from.id, to_numbers, layer}];
@@ -318,7 +317,7 @@ class Quantize final : public Pass {
   std::optional<Fusion> fusion_;
   std::optional<ScaleGroups> groups_;
   std::set<const Node*> chosen_;  // nodes that are computed in 8 bits
-  std::set<Value*> stored_;       // what they make that is stored in 8 bits
+  std::set<Value*> stored_;       // results of chosen nodes that are stored in 8 bits
   std::vector<std::pair<const Node*, const Value*>> unmeasured_;  // products without a range
   bool any_is_measured_ = false;                                  // a product has one
   std::map<const Value*, std::vector<Node*>> readers_;

@@ -10,7 +10,7 @@
 namespace caffe::passes {
 namespace {
 
-// Multiply-adds that take as long as one byte to or from memory, roughly.
+// Roughly the number of multiply-adds that take as long as reading or writing one byte.
 double FlopsPerByte(const Device& device) {
   return device.kind() == DeviceKind::kCpu ? 10 : 100;
 }
@@ -38,12 +38,12 @@ int64_t SumOfBytes(const Operands& operands) {
 
 // After this pass the results of options.recomputed_nodes nodes of forward are not kept for
 // backward, which runs copies of these nodes before it reads them (Chen et al. 2016, "Training Deep
-// Nets with Sublinear Memory Cost"; here node by node). Taken first are those that free most bytes
-// for the time that they take. A copy may read results of other copies, but such chains have
-// limited bytes, because all of a chain is alive at once. What comes before a host call that may
-// find other shapes is kept: the plan for these takes over what this one has computed, and may keep
-// other results. It follows the passes that choose types, layouts and fusions, so copies compute
-// the same bits; those after it decide as if nothing was recomputed (Value::of_forward).
+// Nets with Sublinear Memory Cost"; here node by node). Nodes that free the most bytes per time are
+// chosen first. A copy may read results of other copies, but the bytes of such chains are limited,
+// because a whole chain is alive at once. Nodes before a host call that may find other shapes are
+// not chosen, because the plan for these shapes takes over results and may keep different ones. It
+// follows the passes that choose types, layouts and fusions, so copies compute the same bits. Later
+// passes decide as if nothing was recomputed (Value::of_forward).
 class RecomputeActivations final : public Pass {
  public:
   std::string_view name() const override { return "recompute-activations"; }
@@ -59,11 +59,11 @@ class RecomputeActivations final : public Pass {
   }
 
  private:
-  // A node whose results could be computed again.
+  // A node that could be recomputed.
   struct Candidate {
     Node* node = nullptr;
     int64_t freed = 0;  // bytes
-    double cost = 0;    // bytes moved, and as many for the arithmetic
+    double cost = 0;    // bytes moved, plus the equivalent of the arithmetic
     double gain() const { return static_cast<double>(freed) / cost; }
   };
 
@@ -92,8 +92,8 @@ class RecomputeActivations final : public Pass {
     return found == writers_.end() ? nullptr : found->second;
   }
 
-  // The same again whenever it runs: it reads nothing that changes within the pass, and writes
-  // nothing that lasts but updates, which the copy leaves out.
+  // True if the node computes the same whenever it runs: it reads nothing that changes within the
+  // pass, and writes nothing persistent except updates, which the copy omits.
   bool IsRepeatable(const Node& node) const {
     if (fixed_.count(&node) > 0 || IsWeightCopy(node.outputs[0])) return false;
     if (node.op.As<ops::HostCall>() != nullptr || node.direction != Direction::kForward)
@@ -111,7 +111,7 @@ class RecomputeActivations final : public Pass {
     return makes_activations && reads_constants;
   }
 
-  // A result that is worth it; statistics beside it stay where they are.
+  // True if freeing the result is worth it; small results, such as statistics, are kept.
   bool IsFreed(const Node& node, const Value* output) const {
     int64_t largest = 0;
     for (const Value* other : node.outputs) largest = std::max(largest, BytesOf(other));
@@ -136,7 +136,7 @@ class RecomputeActivations final : public Pass {
     return candidates;
   }
 
-  // A weight in another type or layout: keep-weight-copies keeps it from pass to pass.
+  // True for a weight in another type or layout, which keep-weight-copies keeps from pass to pass.
   bool IsWeightCopy(const Value* value) const {
     const Node* writer = WriterOf(value);
     return writer != nullptr && IsConversion(writer->op) && !IsActivation(writer->inputs[0]);
@@ -147,8 +147,8 @@ class RecomputeActivations final : public Pass {
            (saved_.count(value) > 0 && freed_.count(value) == 0);
   }
 
-  // Whether its operands are there in backward, are made again by chosen nodes, or are other forms
-  // of such values.
+  // True if the node's operands exist in backward, are recomputed by chosen nodes, or are
+  // conversions of such values.
   bool HasOperands(const Node& node) const {
     return std::ranges::all_of(node.inputs, [&](const Value* input) {
       if (IsThere(input) || saved_.count(input) > 0) return true;
@@ -175,7 +175,7 @@ class RecomputeActivations final : public Pass {
     }
   }
 
-  // The chosen nodes that would hang together with this one.
+  // The node with all chosen nodes that it would form a chain with.
   std::set<const Node*> ChainWith(const Node& node) const {
     std::set<const Node*> chain = {&node};
     const auto join = [&](const Node* other) {
@@ -203,7 +203,7 @@ class RecomputeActivations final : public Pass {
     }
   }
 
-  // The value made again, before `reader` if it has not been yet.
+  // Returns the recomputed value; inserts its computation before `reader` unless it exists.
   Value* Again(const Value* value, const Node& reader) {
     const auto made = again_.find(value);
     if (made != again_.end()) return made->second;
@@ -244,20 +244,20 @@ class RecomputeActivations final : public Pass {
     return copy;
   }
 
-  // A chain has at most this part of all that is kept for backward.
+  // A chain may take at most 1 / kChains of the bytes that are kept for backward.
   static constexpr int64_t kChains = 4;
 
   Graph* graph_ = nullptr;
   std::map<const Value*, Node*> writers_;
-  // What the pass writes and does not assign once: running statistics, inputs that layers
-  // overwrite.
+  // Values that the pass writes more than once: running statistics, inputs that layers overwrite.
   std::set<const Value*> changed_;
   std::set<const Node*> fixed_;   // before the last host call that may change shapes
   std::set<const Value*> saved_;  // made in forward, read in backward
   int64_t saved_bytes_ = 0;
   std::set<const Node*> chosen_;
   std::set<const Value*> freed_;  // their results that are not kept
-  // Of each chosen node: those that hang together with it because one reads results of another.
+  // For each chosen node: its chain, the nodes that are connected because one reads another's
+  // results.
   std::map<const Node*, std::set<const Node*>> chains_;
   std::map<const Value*, Value*> again_;
 };

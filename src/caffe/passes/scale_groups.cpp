@@ -69,7 +69,7 @@ ScaleGroups::ScaleGroups(const Graph& graph, bool has_unsigned) : has_unsigned_(
     const auto found = graph.options.ranges->blobs.find(blob);
     if (found != graph.options.ranges->blobs.end()) ranges_[value] = found->second;
   }
-  // A view's numbers are those of what it shows. Dropout in place is one, too.
+  // A view has the same numbers as its input. Dropout in place is a view, too.
   for (const Node* node : graph.ScheduledNodes()) {
     if (node->op.is_view() && node->direction == Direction::kForward)
       Join(node->outputs[0], node->inputs[0]);

@@ -1,4 +1,4 @@
-// The scales of 8-bit numbers: which values share one, by which ranges.
+// Scales of 8-bit numbers: which values share a scale, and from which ranges scales are derived.
 #pragma once
 
 #include <map>
@@ -10,32 +10,33 @@
 
 namespace caffe::passes {
 
-// Convolutions and matrix products, which may compute in 8 bits.
+// True for convolutions and matrix products, which may compute in 8 bits.
 bool IsProduct(const Op& op);
-// Ops that make numbers of another scale than those they read.
+// True for ops whose results have another scale than their operands.
 bool MixesScales(const Op& op);
-// Ops that only pass numbers on: all that they read and make has one scale.
+// True for ops that only pass numbers on: their operands and results have the same scale.
 bool PassesNumbers(const Op& op);
 
-// The layer that overwrites a value in place, so that its blob's range is that of what the layer
-// makes; null where there is none.
+// The layer that overwrites a value in place, so that the blob's range is that of the layer's
+// result; null if there is none.
 const LayerParameter* OverwriterOf(const Graph& graph, const Value& value);
-// Why the file of ranges has none of a value, and what to do.
+// Explains why the file of ranges has no range for a value, and what to do.
 std::string WhyNoRange(const Graph& graph, const Value& value);
-// The error for a net none of whose products has a range; `value` is what the first one reads.
+// Error for a net in which no product has a range; `value` is the operand of the first one.
 std::string WhyNoRangeAtAll(const Graph& graph, const Value& value, std::string_view precision);
 
-// Values that have one scale because ops only pass numbers on between them. Of a graph with ranges.
+// Groups of values with one scale, because only passing ops are between them. For a graph with
+// ranges.
 class ScaleGroups {
  public:
-  // `has_unsigned`: whether there are unsigned numbers at all.
+  // `has_unsigned`: true if kernels support unsigned numbers.
   explicit ScaleGroups(const Graph& graph, bool has_unsigned = true);
 
-  // Of a blob's last version, and of what is in a group with one.
+  // The range of a blob's last version, or of a value in a group with one.
   std::optional<BlobRanges::Range> RangeOf(const Value* value) const;
   void Join(const Value* a, const Value* b);
-  // Type and scale of a value that has a range. Unsigned numbers, if there are any, where no value
-  // is negative; 0 is always exact.
+  // Sets type and scale of a value that has a range. Numbers are unsigned, if supported, if no
+  // value is negative; 0 is always exact.
   void Quantise(const Value* value, TensorDesc* desc) const;
 
  private:

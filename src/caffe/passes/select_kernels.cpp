@@ -23,7 +23,7 @@
 namespace caffe::passes {
 namespace {
 
-// Each may have a library's handle and compile kernels, with some 100 MB of memory.
+// Each thread may create a library handle and compile kernels, which takes some 100 MB.
 constexpr int kMostPlanningThreads = 16;
 
 template <typename Operands>
@@ -41,10 +41,10 @@ std::vector<OperandDesc> Describe(const Operands& values, bool may_be_packed) {
 }  // namespace
 
 // After this pass every node has the first kernel of its device that accepts its shapes, types and
-// layouts, with the size of its workspace, and remembers why better ones refused. Kernels that want
-// weights, or make their gradients, in an order of their own have a conversion before or behind
-// them. In testing its result outlives the run; in training each update would make it anew, so it
-// lies in the arena. It follows everything that may still change an operand.
+// layouts, with its workspace size, and records why better kernels refused. Kernels that read
+// weights or write gradients in their own order have a conversion before or after them. In testing
+// its result outlives the run; in training each update would invalidate it, so it is in the arena.
+// The pass follows everything that may still change an operand.
 class SelectKernels final : public Pass {
  public:
   std::string_view name() const override { return "select-kernels"; }
@@ -67,13 +67,13 @@ class SelectKernels final : public Pass {
   }
 
  private:
-  // Which node reads a value last, so that its memory is free for what the node makes. A kernel
-  // that adds in place rounds otherwise than one that does not, so this is answered as if nothing
-  // was recomputed: a node and its recomputation get the same kernel, with any limit of memory.
+  // The last node that reads a value, so that its memory is free for the node's result. A kernel
+  // that adds in place rounds differently from one that does not. The answer therefore ignores
+  // recomputation: a node and its recomputation get the same kernel, with any memory limit.
   class LastReads {
    public:
     explicit LastReads(const Graph& graph) {
-      // Programs are for other kernels, too.
+      // Programs may run with other kernels.
       if (graph.options.keep_all || graph.options.for_any_processor) return;
       writers_ = Writers(graph);
       for (const Node* node : graph.ScheduledNodes()) {
@@ -95,7 +95,7 @@ class SelectKernels final : public Pass {
     }
 
    private:
-    // The node whose results a recomputation makes again, if it is still there.
+    // The forward node of a recomputation, if it still exists.
     const Node& InForward(const Node& node) const {
       if (!node.is_recomputation) return node;
       for (const Value* output : node.outputs) {
@@ -108,10 +108,10 @@ class SelectKernels final : public Pass {
 
     std::map<const Value*, Node*> writers_;
     std::map<const Value*, const Node*> last_;
-    std::set<const Value*> shared_;  // with others
+    std::set<const Value*> shared_;  // values that share memory with others
   };
 
-  // Parameters that no run writes, and copies of them.
+  // Finds parameters that no run writes, and copies of them.
   void FindLastingWeights(const Graph& graph) {
     lasting_.clear();
     if (graph.options.is_training_phase || graph.options.is_disabled("keep-weight-copies")) return;
@@ -128,8 +128,8 @@ class SelectKernels final : public Pass {
       lasting_.insert(copy.results.begin(), copy.results.end());
   }
 
-  // Answers of slow factories, each asked by one of several threads. What they had to compile is
-  // there as long as the answers are.
+  // Asks slow factories in parallel, one node per thread. Their compiled code stays cached as long
+  // as the answers exist.
   std::vector<KernelOrRefusal> PlanAhead(const Graph& graph) const {
     std::vector<std::pair<const Node*, const KernelFactory*>> slow;
     for (const Node* node : graph.ScheduledNodes()) {
@@ -147,13 +147,13 @@ class SelectKernels final : public Pass {
     std::vector<std::thread> threads;
     try {
       while (threads.size() < wanted) threads.push_back(StartThread("planning", work));
-    } catch (const DeviceError&) {  // fewer threads do
+    } catch (const DeviceError&) {  // fewer threads are enough
     }
     for (std::thread& thread : threads) thread.join();
     return answers;
   }
 
-  // Errors come again when the answer counts.
+  // Errors are ignored here, because the final request repeats them.
   KernelOrRefusal AnswerAhead(const Graph& graph, const Node& node,
                               const KernelFactory& factory) const {
     try {
@@ -174,7 +174,7 @@ class SelectKernels final : public Pass {
     return factory({node.op, inputs, outputs, *graph.options.device, graph.options.kernels});
   }
 
-  // That of the node's first candidate, if it is to be asked ahead.
+  // The factory of the node's first candidate, if it is to be asked ahead.
   static const KernelFactory* AheadFactory(const Graph& graph, const Node& node) {
     const DeviceKind device = graph.options.device->kind();
     const auto& candidates = KernelRegistry::Get().Candidates(device, node.op.type());
@@ -185,10 +185,10 @@ class SelectKernels final : public Pass {
     return AheadFactories::Get().Find(device, node.op.type(), *first);
   }
 
-  // Whether the plan converts operands for kernels; otherwise they do so themselves.
+  // True if the plan converts operands for kernels; otherwise kernels do.
   static bool Packs(const Graph& graph) { return !graph.options.is_disabled("keep-weight-copies"); }
 
-  // What is packed is a tensor of bytes, of which none may have more.
+  // A packed operand is a tensor of bytes, whose size is limited.
   static bool IsPackedTooLarge(const KernelOrRefusal& answer) {
     const auto* kernel = std::get_if<Kernel>(&answer);
     const auto is_large = [](const std::optional<PackedOperand>& packed) {
@@ -239,11 +239,11 @@ class SelectKernels final : public Pass {
     operand->role = Role::kExact;
   }
 
-  // A GPU computes convolutions and products by their definition where no library does, which takes
-  // a hundred times as long. Says so once for each reason.
+  // If no library supports a convolution or product, a GPU uses the reference kernel, which is 100
+  // times slower. Warns once for each reason.
   static void WarnOfDefinition(const Graph& graph, const Node& node, KernelRank rank,
                                const std::string& declined) {
-    constexpr double kFlopsPerByte = 8;  // ops of fewer wait for memory, whatever computes them
+    constexpr double kFlopsPerByte = 8;  // below it, memory bandwidth is the limit
     const Device& device = *graph.options.device;
     if (device.is_described() || device.is_host_accessible() || rank != KernelRank::kReference ||
         node.Flops() < kFlopsPerByte * static_cast<double>(node.BytesMoved()))

@@ -10,7 +10,7 @@ bool IsConversion(const Node& node) {
   return node.op.As<ops::Cast>() != nullptr || node.op.As<ops::Reorder>() != nullptr;
 }
 
-// Each number of `from` is one of `to`.
+// True if `to` represents every value of `from`.
 bool Holds(DType to, DType from) {
   return to == from || to == DType::kDouble || (to == DType::kFloat && SizeOf(from) == 2);
 }
@@ -21,13 +21,12 @@ bool IsSameForm(const TensorDesc& a, const TensorDesc& b) {
 
 }  // namespace
 
-// After this pass no conversion follows another one without need:
+// After this pass no conversion follows another one unnecessarily:
 //
 //   Cast, Reorder that only it reads     -> one Reorder, which changes type and layout
-//   a conversion and its opposite        -> nothing, where the first one lost nothing
+//   a conversion and its inverse         -> nothing, if the first one is lossless
 //
-// It follows the passes that insert conversions; eliminate-dead-nodes takes away what nobody reads
-// then.
+// It follows the passes that insert conversions; eliminate-dead-nodes then removes unread ones.
 class SimplifyConversions final : public Pass {
  public:
   std::string_view name() const override { return "simplify-conversions"; }
@@ -55,7 +54,7 @@ class SimplifyConversions final : public Pass {
     return false;
   }
 
-  // Whoever reads what `second` makes reads what `first` was made of.
+  // Makes the readers of the result of `second` read the input of `first`.
   static bool Cancel(const Node& first, const Node& second,
                      const std::map<const Value*, std::vector<Node*>>& readers) {
     const Operand& original = first.inputs[0];
@@ -74,11 +73,11 @@ class SimplifyConversions final : public Pass {
     return true;
   }
 
-  // `second` converts at once.
+  // Makes `second` convert directly from the input of `first`.
   static bool Merge(const Node& first, Node& second) {
     const TensorDesc &from = first.inputs[0]->desc, &between = first.outputs[0]->desc,
                      &to = second.outputs[0]->desc;
-    // Rounding twice is another thing than rounding once.
+    // Rounding twice differs from rounding once.
     if (!Holds(between.dtype, from.dtype) && between.dtype != to.dtype) return false;
     second.inputs[0] = first.inputs[0];
     second.inputs[0].dtype = from.dtype;

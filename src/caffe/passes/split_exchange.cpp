@@ -14,7 +14,7 @@ Bytes Memory(const TensorView& view) {
   return {static_cast<char*>(view.data), view.bytes()};
 }
 
-// In the type of another tensor.
+// Copies the elements, converted to the type of another tensor.
 std::vector<char> InType(const TensorView& view, DType dtype) {
   const TensorDesc desc{view.shape, dtype};
   std::vector<char> elements(desc.bytes());
@@ -22,7 +22,7 @@ std::vector<char> InType(const TensorView& view, DType dtype) {
   return elements;
 }
 
-// Of equal size, one of each rank.
+// Splits `bytes` into blocks of equal size, one for each rank.
 template <typename Byte>
 std::vector<std::span<Byte>> Blocks(std::span<Byte> bytes, int ranks) {
   const size_t size = bytes.size() / static_cast<size_t>(ranks);
@@ -31,8 +31,8 @@ std::vector<std::span<Byte>> Blocks(std::span<Byte> bytes, int ranks) {
   return blocks;
 }
 
-// Calls fn(run, part, size) for each run of a row's elements that belongs to one rank, and for the
-// place of it among the rows of that rank's columns.
+// Calls fn(run, part, size) for each run of a row's elements that belongs to one rank; `part` is
+// its position in that rank's column.
 template <typename Fn>
 void ForEachRun(char* elements, int64_t rows, std::vector<std::vector<char>>& columns, Fn fn) {
   char* run = elements;
@@ -87,7 +87,7 @@ void SplitExchange::Exchange(const std::vector<ConstBytes>& sent,
   ranks_->call(sent, received);
 }
 
-// Room for this rank's rows of each rank's outputs.
+// Memory for this rank's rows of each rank's outputs.
 std::vector<std::vector<char>> SplitExchange::Columns(DType dtype) const {
   std::vector<std::vector<char>> columns;
   for (int r = 0; r < ranks_->ranks; ++r) {
@@ -97,7 +97,7 @@ std::vector<std::vector<char>> SplitExchange::Columns(DType dtype) const {
   return columns;
 }
 
-// Gradients of parameters are means over ranks, as others are that are reduced.
+// Gradients of parameters are means over ranks, like gradients that are all-reduced.
 void SplitExchange::Divide(const TensorView& gradient, const TensorView& mean) const {
   std::vector<double> numbers(static_cast<size_t>(gradient.count()));
   const TensorView exact = {{gradient.shape, DType::kDouble}, numbers.data()};

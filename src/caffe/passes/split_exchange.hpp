@@ -1,4 +1,4 @@
-// SplitExchange: what the steps of a layer that is split over ranks send each other.
+// SplitExchange: data exchange between steps of a layer that is split over ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace caffe::passes {
 
-// One rank's end of a layer of M outputs, of which each of R ranks computes a part for N rows of
-// all ranks. The functions are host calls, which all ranks make alike. Elements travel in the type
-// of a call's outputs.
+// One rank's endpoint of a layer with M outputs, in which each of R ranks computes a part of the
+// outputs for N rows of each rank. The functions are host calls, which all ranks must make alike.
+// Elements are sent in the type of a call's outputs.
 class SplitExchange {
  public:
   SplitExchange(std::shared_ptr<const RankExchange> ranks, int64_t rows, int64_t outputs)

@@ -12,7 +12,7 @@
 namespace caffe::passes {
 namespace {
 
-// What a layer of M outputs computes for N rows of K elements, which each of R ranks has.
+// Sizes of a layer: M outputs for N rows of K elements on each of R ranks.
 struct SplitSizes {
   int64_t rows = 0, inner = 0, outputs = 0;
 };
@@ -43,7 +43,7 @@ class Splitter {
   }
 
  private:
-  // Products and sums, not what adds up gradients of several readers.
+  // The layer's products and sums, without steps that add gradients of several readers.
   std::vector<Node*> OwnSteps(Direction direction) const {
     std::vector<Node*> steps;
     for (Node* node : graph_.ScheduledNodes()) {
@@ -71,7 +71,7 @@ class Splitter {
                         {y});
   }
 
-  // All before `first`, because they need nothing else of backward than the gradient of the top.
+  // Everything comes before `first`, because only the gradient of the top is needed from backward.
   void EmitBackward(const Node& first, const std::vector<Node*>& replaced) {
     Value* dy = graph_.gradients.at(call_.tops[0]);
     const bool learns = std::ranges::count(call_.param_needs_gradient, true) > 0;
@@ -108,7 +108,7 @@ class Splitter {
     for (int r = 0; r < ranks_.ranks; ++r)
       parts.push_back(&NewValue(StrCat("rows.diff.", r), dx->desc.shape, xs_));
     graph_.InsertBefore(first, Call("scatter rows", &SplitExchange::ScatterRows), {&dxs}, parts);
-    graph_.InsertBefore(first, ops::EltwiseSum{}, parts, {dx});  // in the order of ranks
+    graph_.InsertBefore(first, ops::EltwiseSum{}, parts, {dx});  // in rank order
   }
 
   Value* BottomGradient(const std::vector<Node*>& replaced) const {
@@ -119,7 +119,7 @@ class Splitter {
     return nullptr;
   }
 
-  // This rank's rows of a parameter or of its gradient, in its memory.
+  // This rank's rows of a parameter or of its gradient, in the memory of the whole.
   Value* Part(Value* whole, ValueKind kind) {
     const int64_t row = whole->desc.count() / sizes_.outputs;
     const int64_t begin = ranks_.Begin(sizes_.outputs, ranks_.rank);
@@ -152,7 +152,7 @@ class Splitter {
   LayerCall& call_;
   const RankExchange& ranks_;
   const SplitSizes sizes_;
-  const int64_t own_;  // outputs
+  const int64_t own_;  // number of this rank's outputs
   const std::shared_ptr<const SplitExchange> exchange_;
   std::vector<Value*> weights_;
   Value *xs_ = nullptr, *ys_ = nullptr;
@@ -161,15 +161,15 @@ class Splitter {
 }  // namespace
 
 // Splits InnerProduct layers with `parallel: SPLIT_OUTPUT` over the ranks that train together
-// (Krizhevsky 2014, arXiv 1404.5997): each has a part of the rows of the weights, and computes
-// their outputs for the items of all ranks. So inputs and outputs travel instead of gradients of
-// weights, which are complete where they are made.
+// (Krizhevsky 2014, arXiv 1404.5997). Each rank has some rows of the weights and computes their
+// outputs for the items of all ranks. Inputs and outputs are exchanged instead of gradients of
+// weights, which are complete on the rank that computes them.
 //
 //   xs = gathered rows of x; ys = xs W_r^T + b_r; y = exchanged ys
 //   dys = exchanged dy; dW_r = (dys / R)^T xs; db_r = sums of dys / R; dx = sum over r of dys W_r
 //
-// It stands behind lower-layers because it replaces steps, and before all that chooses types and
-// fuses steps, so the new ones are treated like others.
+// It follows lower-layers because it replaces steps, and precedes all passes that choose types and
+// fuse steps, so that the new steps are treated like others.
 class SplitOverRanks final : public Pass {
  public:
   std::string_view name() const override { return "split-over-ranks"; }

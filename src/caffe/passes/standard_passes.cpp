@@ -35,10 +35,10 @@ void RunTimed(Pass& pass, Graph& graph) {
   graph.pass_reports.push_back(std::move(report));
 }
 
-// A misspelt name would leave on what the user believes to be off.
+// Throws for a misspelt name, which would otherwise leave a pass enabled unnoticed.
 void CheckDisabled(const PassList& passes, const CompileOptions& options) {
   for (const std::string& name : options.disabled_passes) {
-    std::string optional = "capture-graph";  // the executor's
+    std::string optional = "capture-graph";  // belongs to the executor
     bool is_known = name == optional;
     for (const auto& pass : passes) {
       if (!pass->is_optional()) continue;
@@ -51,22 +51,23 @@ void CheckDisabled(const PassList& passes, const CompileOptions& options) {
 
 }  // namespace
 
-// The compiler, in order. Later groups may assume everything earlier ones established.
+// The compiler's passes, in order. Later groups may assume everything that earlier ones
+// established.
 PassList StandardPasses() {
   using namespace passes;
   return MakeList(
-      // What is computed, and in which types.
+      // Choice of computations and types.
       MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeFakeQuantize(),
       MakeLowerGradients(), MakeSplitOverRanks(), MakeAssignPrecision(),
-      // In how few steps.
+      // Fusion into fewer steps.
       MakeFoldConstants(), MakeFuseEpilogues(), MakeHoistStrides(), MakeFuseGradientEpilogues(),
       MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeFuseNormGradients(), MakeFuseStatistics(),
       MakeFuseRunningStatistics(), MakeMarkAccumulation(),
-      // With which conversions between them, and what is computed twice to save memory.
+      // Conversions between steps, and recomputation to save memory.
       MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(),
       MakeRecomputeActivations(), MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
       MakeChannelsLastFilters(),
-      // By which kernels, and where.
+      // Choice of kernels and memory.
       MakePairConvolutions(), MakeWriteIntoConcats(), MakeConcatInPlace(), MakeSelectKernels(),
       MakePlanMemory());
 }
