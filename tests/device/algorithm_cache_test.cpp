@@ -302,6 +302,11 @@ TEST(AlgorithmCacheFileTest, DevNullAndNoFileKeepNothing) {
   setenv("CAFFE_ALGORITHM_CACHE", "", 1);  // as if unset
   EXPECT_THAT(AlgorithmCache::FileOfUser(".cpu"),
               ::testing::EndsWith("/cortado/algorithms.tsv.cpu"));
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const std::string old_cache = cache == nullptr ? "" : cache;
+  setenv("XDG_CACHE_HOME", "relative", 1);  // not valid by the XDG specification
+  EXPECT_THAT(AlgorithmCache::FileOfUser(), ::testing::Not(::testing::StartsWith("relative")));
+  setenv("XDG_CACHE_HOME", old_cache.c_str(), 1);
   setenv("CAFFE_ALGORITHM_CACHE", restored.c_str(), 1);
 }
 

@@ -19,6 +19,7 @@
 
 #include "caffe/core/file_descriptor.hpp"
 #include "caffe/core/host_name.hpp"
+#include "caffe/core/paths.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -84,15 +85,11 @@ std::string LineOf(const std::string& key, const std::string& what) {
 }  // namespace
 
 std::string AlgorithmCache::FileOfUser(const std::string& suffix) {
-  const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const std::string file = variable("CAFFE_ALGORITHM_CACHE"); !file.empty())
-    return file == "/dev/null" ? "" : file + suffix;
-  const std::string cache = variable("XDG_CACHE_HOME");
-  return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/cortado/algorithms.tsv" +
-         suffix;
+  const char* const given = std::getenv("CAFFE_ALGORITHM_CACHE");
+  if (given != nullptr && given[0] != '\0')
+    return std::string_view(given) == "/dev/null" ? "" : given + suffix;
+  const std::string folder = CacheFolder();
+  return folder.empty() ? "" : folder + "/cortado/algorithms.tsv" + suffix;
 }
 
 AlgorithmCache& AlgorithmCache::OfUser() {

@@ -24,7 +24,7 @@ class CAFFE_EXPORT AlgorithmCache {
   explicit AlgorithmCache(std::string file) : file_(std::move(file)) {}
 
   // CAFFE_ALGORITHM_CACHE, else cortado/algorithms.tsv in XDG_CACHE_HOME or ~/.cache, plus the
-  // suffix; "" if CAFFE_ALGORITHM_CACHE is /dev/null.
+  // suffix; "" if CAFFE_ALGORITHM_CACHE is /dev/null or there is no such folder.
   static std::string FileOfUser(const std::string& suffix = "");
   static AlgorithmCache& OfUser();
 
