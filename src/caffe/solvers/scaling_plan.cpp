@@ -16,7 +16,7 @@ namespace caffe {
 namespace {
 
 // Reductions after the gradients: the mean of the loss, and which ranks ask for a snapshot or a
-// stop. See solvers/solver.cpp.
+// stop. See Poll() in solvers/solver_impl.cpp.
 constexpr int64_t kLossBytes = sizeof(double), kActionBytes = 3 * sizeof(double);
 
 // From NCCL's own performance model (src/graph/tuning.cc): the time of a reduction before its first
