@@ -23,15 +23,16 @@ class ThreadClaim;
 //
 // The user's view is always plain row-major N,C,H,W, whatever layout and type the compiled plan
 // uses: cpu_data<T>() converts a copy when it has to, and mutable_cpu_data<T>() is written back
-// before the net runs next. A pointer stays valid until the blob is reshaped; after the net has
-// run, ask again instead of reading or writing by an old pointer: the net may have kept what it
-// made of the old values (hold_cpu_data() has pointers to keep). One thread at a time.
+// before the net runs next. A pointer stays valid until the blob is reshaped. After the net has
+// run, get a new pointer instead of using an old one: the net may have cached data that it derived
+// from the old values (hold_cpu_data() returns pointers that stay usable). One thread at a time.
 class CAFFE_EXPORT Blob {
  public:
-  // A host blob of its own, zero-filled.
+  // Creates a zero-filled host blob that belongs to no net.
   Blob();
   explicit Blob(const Shape& shape, DType dtype = DType::kFloat);
-  // A net's: while another thread runs it, everything below throws InvalidArgument.
+  // Creates a blob of a net: while another thread runs `net`, everything below throws
+  // InvalidArgument.
   Blob(std::shared_ptr<Device> device, const Shape& shape, DType dtype,
        std::shared_ptr<const ThreadClaim> net = nullptr);
   ~Blob();
@@ -39,7 +40,7 @@ class CAFFE_EXPORT Blob {
   Blob& operator=(const Blob&) = delete;
 
   const Shape& shape() const;
-  // In which the net stores it.
+  // The type in which the net stores the blob.
   DType dtype() const;
   // Extent of one axis; negative counts from the end. Throws InvalidArgument.
   int shape(int axis) const { return static_cast<int>(shape()[axis]); }
@@ -53,8 +54,8 @@ class CAFFE_EXPORT Blob {
   int height() const { return static_cast<int>(shape().LegacyExtent(2)); }
   int width() const { return static_cast<int>(shape().LegacyExtent(3)); }
 
-  // Changes the shape; contents are kept when the count stays, else zeroed. Throws InvalidArgument
-  // for what Shape does not take, and while the net runs.
+  // Changes the shape; the contents are kept when the count stays the same and zeroed otherwise.
+  // Throws InvalidArgument for a shape that Shape rejects, and while the net runs.
   void Reshape(const Shape& shape);
   void Reshape(int num, int channels, int height, int width) {
     Reshape(Shape{num, channels, height, width});
@@ -69,10 +70,11 @@ class CAFFE_EXPORT Blob {
   const T* cpu_diff() const;
   template <typename T = float>
   T* mutable_cpu_diff();
-  // The same memory for as long as somebody keeps the pointer, whatever becomes of the blob and its
-  // net. What is written there is taken over before each run, what a run computed is there after
-  // it; reshaping to another count and sharing end that. Where the net stores another layout or
-  // type, or on another device, this costs a copy for each run while the pointer is kept.
+  // Returns memory that stays the same for as long as the pointer is kept, even after the blob or
+  // its net is gone. The net reads values written there before each run and writes its results
+  // there after it, until the blob is reshaped to another count or shares other data. Where the net
+  // stores another layout or type, or runs on another device, each run costs a copy while the
+  // pointer is kept.
   template <typename T = float>
   std::shared_ptr<T> hold_cpu_data();
   template <typename T = float>
@@ -86,11 +88,11 @@ class CAFFE_EXPORT Blob {
 
   // Copies values (or gradients) from a blob of equal shape. Throws InvalidArgument.
   void CopyFrom(const Blob& source, bool copy_diff = false);
-  // Uses the other blob's memory from now on. Throws InvalidArgument unless counts and types agree.
+  // Shares the other blob's memory. Throws InvalidArgument unless counts and types agree.
   void ShareData(const Blob& other);
   void ShareDiff(const Blob& other);
 
-  // For the compiler.
+  // For the compiler only.
   SyncedTensor& data_tensor() const { return *data_; }
   SyncedTensor& diff_tensor() const { return *diff_; }
 

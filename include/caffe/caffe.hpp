@@ -1,4 +1,4 @@
-// Everything that an application needs.
+// Includes everything that an application needs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How much memory data may take when it is decoded.
+// Limits the memory that decoded data may take.
 //
 // A file of a few bytes can promise gigabytes: an image's header, an HDF5 dataset without values, a
 // message of empty messages. Decoding is refused when it would take more than the limit and also
@@ -12,16 +12,16 @@
 
 namespace caffe {
 
-// The limit of this process in MiB, 1024 unless it was set. Any thread may ask and set. Throws
+// The limit of this process in MiB; 1024 by default. Any thread may get and set it. Throws
 // InvalidArgument unless it is positive.
 CAFFE_EXPORT void SetMaxDecodedMb(int64_t mib);
 CAFFE_EXPORT int64_t MaxDecodedMb();
 
-// What a file of `file_bytes` may take at most.
+// Largest size to which a file of `file_bytes` may be decoded.
 CAFFE_EXPORT uint64_t MostDecodedBytes(uint64_t file_bytes);
 
-// For readers of data, before they take memory: throws IoError where `bytes` are too many for a
-// file, record or image of `file_bytes`. The parts say what would take them.
+// Readers call this before they allocate: throws IoError if `bytes` exceed the limit for a file,
+// record or image of `file_bytes`. `what` names the data in the error text.
 template <typename... Parts>
 void CheckDecodedBytes(uint64_t bytes, uint64_t file_bytes, const Parts&... what) {
   if (bytes <= MostDecodedBytes(file_bytes)) return;

@@ -1,4 +1,4 @@
-// A net for inference, made of the net that was trained.
+// Builds a net for inference from a trained net.
 //
 //     caffe::Net net("train_val.prototxt", caffe::TEST);
 //     caffe::NetParameter deploy = caffe::DeployNet(net);
@@ -12,15 +12,15 @@
 
 namespace caffe {
 
-// The definition of `net`, a net of phase TEST, with an Input of one item in the place of its data,
-// and without the layers that need what only training and testing have: labels. What a softmax or
-// sigmoid loss reads becomes probabilities, in a blob "prob". Include rules, and options that count
-// in training alone, are gone. The net's ModelInfo is in it, but for a mean image, which a text
-// would not hold well.
+// Returns the definition of `net`, a net of phase TEST, with an Input of one item instead of its
+// data layers and without the layers that need labels. The input of a softmax or sigmoid loss
+// becomes probabilities, in a blob "prob". Include rules and options that matter only in training
+// are removed. The net's ModelInfo is included except for a mean image, which is too large for a
+// text file.
 //
-// `inputs` are the tops of data layers that the net is asked about; none: the first top of the
-// first data layer. All others are labels. Throws InvalidArgument where one of them is no such top,
-// and where nothing would be left.
+// `inputs` are the tops of data layers that become inputs of the deploy net; if empty, the first
+// top of the first data layer. All others count as labels. Throws InvalidArgument if an input is
+// not such a top, or if no layer would remain.
 CAFFE_EXPORT NetParameter DeployNet(const Net& net, const std::vector<std::string>& inputs = {});
 
 }  // namespace caffe

@@ -20,15 +20,15 @@ class CAFFE_EXPORT DetectionScore {
   //                et al. 2010)
   //   MaxIntegral  area below the largest precision at any higher recall (VOC 2012)
   //   Integral     area below the precision itself
-  // Throws InvalidArgument for another.
+  // Throws InvalidArgument for any other value.
   explicit DetectionScore(const std::string& ap_version);
 
-  // Throws InvalidArgument for a blob whose rows have not 5 numbers.
+  // Throws InvalidArgument if the blob's rows do not have 5 numbers.
   void Add(const Blob& rows);
 
-  // Class and average precision, of every class that a row named; 0 without detections.
+  // Average precision of each class that appeared in a row; 0 for classes without detections.
   std::vector<std::pair<int, double>> AveragePrecisions() const;
-  // Mean over the classes; 0 when there are none.
+  // Mean over the classes; 0 if there are none.
   double MeanAveragePrecision() const;
 
  private:

@@ -14,9 +14,9 @@
 
 namespace caffe {
 
-// Storage types. Numbers follow `enum Type` of caffe.proto where that has them. kUInt8 and kInt8
-// are of quantised values (TensorDesc::scale), kUInt8 also of pixels before a net computes with
-// them and of masks; no blob has them.
+// Storage types. Values equal those of `enum Type` of caffe.proto where it has the type. kUInt8 and
+// kInt8 hold quantised values (TensorDesc::scale); kUInt8 also holds masks, and pixels before a net
+// computes with them. Blobs never have these two types.
 enum class DType : uint8_t {
   kDouble = 0,
   kFloat = 1,
@@ -49,8 +49,8 @@ struct bfloat16 {
 };
 
 #ifdef __CUDACC__
-// nvcc's front end has no _Float16: kernels use the chip's instruction, the host code beside them
-// the library's functions.
+// nvcc's front end has no _Float16: kernels use the GPU's instruction, and host code in the same
+// file calls functions of the library.
 CAFFE_EXPORT uint16_t Float16Bits(float value);
 CAFFE_EXPORT float Float16Value(uint16_t bits);
 
@@ -73,7 +73,7 @@ inline float16::operator float() const {
 #elif defined(__FLT16_MAX__)
 namespace internal {
 #if defined(__aarch64__) && !defined(__clang__)
-using Half = __fp16;  // g++ 12 has _Float16 in C alone there
+using Half = __fp16;  // g++ 12 has _Float16 for AArch64 in C only
 #else
 using Half = _Float16;
 #endif
@@ -89,7 +89,7 @@ inline float16::operator float() const {
 
 inline bfloat16::bfloat16(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  // One instruction instead of seven; it makes one NaN of all.
+  // One instruction instead of seven; it maps all NaNs to one NaN.
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
 #else
   const uint32_t word = std::bit_cast<uint32_t>(value);
@@ -133,8 +133,8 @@ constexpr size_t SizeOf(DType dtype) {
 // "double", "float", "float16", "bfloat16", "uint8", "int8".
 CAFFE_EXPORT std::string_view Name(DType dtype);
 
-// Calls fn(TypeTag<T>{}) with the C++ type of `dtype`, which is none of bytes. The only switch over
-// types.
+// Calls fn(TypeTag<T>{}) with the C++ type of `dtype`, which must not be a byte type. The only
+// switch over types.
 template <typename Fn>
 decltype(auto) VisitFloat(DType dtype, Fn&& fn) {
   switch (dtype) {

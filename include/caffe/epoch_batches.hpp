@@ -1,4 +1,4 @@
-// EpochBatches: how many batches of a net are one pass over its data.
+// EpochBatches: the number of batches in one pass over a net's data.
 //
 //   Net net(definition, {.whole_epochs = true});
 //   const EpochBatches epoch = BatchesOfEpoch(net);
@@ -18,19 +18,19 @@
 namespace caffe {
 
 struct EpochBatches {
-  uint64_t records = 0;     // of one pass over the data
-  uint64_t batch_size = 0;  // records of a full batch
+  uint64_t records = 0;     // in one pass over the data
+  uint64_t batch_size = 0;  // records in a full batch
 
   // Batches of an epoch whose last one may be smaller (NetOptions::whole_epochs).
   uint64_t count() const { return (records + batch_size - 1) / batch_size; }
-  // Records of batch `index`, counted from 0, of such an epoch.
+  // Number of records in batch `index`, counted from 0, of such an epoch.
   uint64_t RecordsOf(uint64_t index) const {
     return std::min(batch_size, records - index * batch_size);
   }
 };
 
-// By the net's data layers, of which several must agree. Throws InvalidArgument where none of them
-// knows how many records it has, or where they differ; the text says which layer.
+// Asks the net's data layers, which must agree if there are several. Throws InvalidArgument if no
+// layer knows its number of records, or if they differ; the text names the layer.
 CAFFE_EXPORT EpochBatches BatchesOfEpoch(const Net& net);
 
 }  // namespace caffe

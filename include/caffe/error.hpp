@@ -24,13 +24,13 @@ class CAFFE_EXPORT InvalidArgument : public Error {
   using Error::Error;
 };
 
-// The request is sound, but this build has nothing that serves it.
+// The request is valid, but this build cannot serve it.
 class CAFFE_EXPORT Unsupported : public Error {
  public:
   using Error::Error;
 };
 
-// File system or data: missing, truncated, unwritable, not what it should be.
+// File system or data: missing, truncated, unwritable, or of the wrong kind.
 class CAFFE_EXPORT IoError : public Error {
  public:
   using Error::Error;
@@ -48,11 +48,11 @@ class CAFFE_EXPORT InternalError : public Error {
   using Error::Error;
 };
 
-// Concatenates anything that has operator<<. Throws std::bad_alloc where memory is short.
+// Concatenates anything that has operator<<. Throws std::bad_alloc if memory is short.
 template <typename... Parts>
 std::string StrCat(const Parts&... parts) {
   std::ostringstream text;
-  text.exceptions(std::ios_base::badbit);  // a stream keeps std::bad_alloc to itself otherwise
+  text.exceptions(std::ios_base::badbit);  // otherwise the stream swallows std::bad_alloc
   (text << ... << parts);
   return std::move(text).str();
 }
@@ -63,8 +63,8 @@ void Require(bool condition, const Parts&... parts) {
   if (!condition) throw InvalidArgument(StrCat(parts...));
 }
 
-// Runs `fn`; an Error leaving it gets "<where>: " in front and keeps its type.
-// Whoever knows the place (net, reader) says it once, so that layers need not.
+// Runs `fn`; adds "<where>: " in front of the text of an Error and keeps its type. The caller that
+// knows the place (net, reader) adds it once, so that layers need not.
 template <typename Fn>
 decltype(auto) WithContext(const std::string& where, Fn&& fn) {
   try {
@@ -85,7 +85,7 @@ decltype(auto) WithContext(const std::string& where, Fn&& fn) {
 
 }  // namespace caffe
 
-// States an invariant of ours (never user input). Costs a branch; stays in release builds.
+// Checks an invariant of ours (never user input). Costs a branch; stays in release builds.
 #define CAFFE_ASSERT(condition, ...)                                                            \
   do {                                                                                          \
     if (!(condition)) [[unlikely]]                                                              \

@@ -1,6 +1,6 @@
-// CAFFE_EXPORT: what libcaffe shows to others. Everything else is hidden in it.
+// CAFFE_EXPORT: marks the symbols that libcaffe exports. All others are hidden.
 #pragma once
 
-#ifndef CAFFE_EXPORT  // empty in the runtime library, which shows nothing of these
+#ifndef CAFFE_EXPORT  // empty in the runtime library, which exports none of these
 #define CAFFE_EXPORT __attribute__((visibility("default")))
 #endif

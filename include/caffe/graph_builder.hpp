@@ -1,4 +1,4 @@
-// GraphBuilder: what a layer may say about its computation.
+// GraphBuilder: the interface through which a layer describes its computation.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ enum class SavedAs {
   kBytes,  // whole numbers 0 to 255, one byte each whatever the net's precision
 };
 
-// Handed to Layer::EmitForward and EmitBackward. Values are opaque: pass on what bottom(), top(),
-// param() and their gradients give. A gradient that nobody wants is null; an op all of whose
-// outputs are null is not emitted.
+// Passed to Layer::EmitForward and EmitBackward. Values are opaque: pass on what bottom(), top(),
+// param() and their gradients return. A gradient that is not needed is null; an op whose outputs
+// are all null is not emitted.
 class CAFFE_EXPORT GraphBuilder {
  public:
   GraphBuilder(Graph& graph, int call, bool is_backward)
@@ -40,29 +40,29 @@ class CAFFE_EXPORT GraphBuilder {
   Value* param(int i) const;
   const Shape& shape(const Value* value) const;
 
-  // Gradient of the loss with respect to top i: the sum over its readers. Null in forward, and
-  // where nothing flows back.
+  // Gradient of the loss with respect to top i: the sum over its readers. Null in forward, and if
+  // no gradient reaches the top.
   Value* top_diff(int i);
-  // Where to write the gradient for bottom i; null when not wanted. Each call of one layer gives
-  // the same value; several readers of a blob are summed by the compiler.
+  // Where to write the gradient for bottom i; null if it is not needed. Each call of one layer
+  // returns the same value; the compiler sums the gradients of several readers of a blob.
   Value* bottom_diff(int i);
   bool wants_bottom_diff(int i) const;
   // Says that the gradient of bottom i is `value` itself (identity, scaling by 1): costs nothing.
   void SetBottomDiff(int i, Value* value);
-  // Gradient of parameter i (added to when accumulating); null when it does not learn.
+  // Gradient of parameter i (added to when accumulating); null if the parameter is not learnable.
   Value* param_diff(int i);
 
-  // A value of this layer that backward reads again: the same name gives the same value in both.
+  // A value of this layer that backward reads: the same name returns the same value in both passes.
   Value* Saved(const std::string& name, const Shape& shape, SavedAs as = SavedAs::kExact);
-  // A value that the layer carries from one forward pass to the next, zero at first and after a
-  // change of input shapes. Reading it before the op that writes it gives the last pass's.
+  // A value that the layer carries from one forward pass to the next. It is zero at first and after
+  // a change of input shapes. Reading it before the op that writes it returns the previous value.
   Value* State(const std::string& name, const Shape& shape);
-  // A value between two ops of this layer.
+  // A temporary value passed between two ops of this layer.
   Value* Scratch(const std::string& name, const Shape& shape);
-  // The same of whole numbers 0 to 255, one byte each whatever the net's precision.
+  // A temporary value with whole numbers 0 to 255, one byte each whatever the net's precision.
   Value* Bytes(const std::string& name, const Shape& shape);
 
-  // Training phase and gradients wanted at all: whether to emit masks and statistics.
+  // True in the training phase if any gradient is needed: then emit masks and statistics.
   bool with_backward() const;
 
  private:

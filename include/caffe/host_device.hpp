@@ -1,5 +1,5 @@
-// Marks functions that run wherever their caller does: formulas and index arithmetic that the host
-// and the kernels of a CUDA device share.
+// Marks functions that run on the side of their caller: formulas and index arithmetic that the host
+// and CUDA kernels share.
 #pragma once
 
 // Formulas are inlined into loops that are compiled for several instruction sets.

@@ -1,4 +1,4 @@
-// What layer types there are and which options they take, as text: `caffe layers`.
+// Lists layer types and their options as text for `caffe layers`.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace caffe {
 
-// An option of a layer: "uint32", "MAX | AVE | STOCHASTIC" or "repeated FillerParameter"; the
-// default is as a file has it, or empty; the description is the schema's comment.
+// An option of a layer. Its type is "uint32", "MAX | AVE | STOCHASTIC" or "repeated
+// FillerParameter"; the default is written as in a file, or empty; the description is the schema's
+// comment.
 struct LayerOption {
   std::string name, type, default_value, description;
 };
@@ -20,14 +21,14 @@ struct LayerOptions {
   std::vector<LayerOption> options;
 };
 
-// Of one type. Throws InvalidArgument naming the nearest type.
+// Options of one type. Throws InvalidArgument naming the nearest type.
 CAFFE_EXPORT std::vector<LayerOptions> OptionsOfLayer(const std::string& type);
 
 // One line per type: its name, the fields of LayerParameter that hold its options, and "(not
-// supported)" where nets cannot have it.
+// supported)" if nets cannot contain it.
 CAFFE_EXPORT std::string FormatLayerTypes();
 
-// One type: those messages with each field's type, default and, for enums, values. Throws
+// The option messages of one type, with each field's type, default and, for enums, values. Throws
 // InvalidArgument naming the nearest type.
 CAFFE_EXPORT std::string FormatLayerType(const std::string& type);
 

@@ -1,4 +1,4 @@
-// LayerRegistry: from a prototxt's `type` to a layer.
+// LayerRegistry: creates layers from the `type` of a prototxt.
 #pragma once
 
 #include <initializer_list>
@@ -15,23 +15,23 @@ class CAFFE_EXPORT LayerRegistry {
  public:
   using Creator = std::shared_ptr<Layer> (*)(const LayerParameter&);
 
-  // Throws InternalError when the type is taken; while a plug-in is loaded, LoadPlugin() does
+  // Throws InternalError if the type is taken; while a plug-in is loaded, LoadPlugin() throws
   // instead. `param_fields`: see ParamFields().
   static void AddCreator(const std::string& type, Creator creator,
                          std::vector<std::string> param_fields = {});
-  // A type of another Caffe that nets cannot have here: `creator` throws and says what to do.
+  // Registers a type of another Caffe that is not supported: `creator` throws and says what to do.
   static void AddRefused(const std::string& type, Creator creator);
   static bool IsRefused(const std::string& type);
-  // From now on `creator` makes the layers of a type that is registered: for a module loaded later
-  // that can do more, as the Python module can for type "Python".
+  // Replaces the creator of a registered type, for a module loaded later that can do more, as the
+  // Python module does for type "Python".
   static void ReplaceCreator(const std::string& type, Creator creator);
   // Throws InvalidArgument naming the nearest known type.
   static std::shared_ptr<Layer> CreateLayer(const LayerParameter& param);
   // Sorted.
   static std::vector<std::string> LayerTypeList();
   static bool IsRegistered(const std::string& type);
-  // Fields of LayerParameter that hold a type's options: that of message <Type>Parameter, and those
-  // named at its registration. Throws as CreateLayer for an unknown type.
+  // Fields of LayerParameter that hold a type's options: the field of message <Type>Parameter and
+  // the fields named at its registration. Throws like CreateLayer for an unknown type.
   static std::vector<std::string> ParamFields(const std::string& type);
 };
 
@@ -50,8 +50,9 @@ struct RefusedLayerRegistrar {
 
 }  // namespace caffe
 
-// Registers class <Type>Layer for `type: "<Type>"`. Names of option fields follow where message
-// <Type>Parameter is not all there is: REGISTER_LAYER_CLASS(Deconvolution, "convolution_param").
+// Registers class <Type>Layer for `type: "<Type>"`. The names of further option fields follow if
+// message <Type>Parameter is not the only one: REGISTER_LAYER_CLASS(Deconvolution,
+// "convolution_param").
 #define REGISTER_LAYER_CLASS(Type, ...)                                                        \
   static const ::caffe::LayerRegistrar layer_registrar_##Type(                                 \
       #Type,                                                                                   \

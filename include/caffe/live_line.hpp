@@ -1,4 +1,4 @@
-// LiveLine: how far training is, in one line of a terminal below the log.
+// LiveLine: shows training progress in one line of a terminal below the log.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ class Terminal;
 //   LiveLine line;
 //   solver.AddObserver(&line);
 //
-// Where that is no terminal, it does nothing. Else glog's lines go above it from then on.
+// Does nothing if standard error is not a terminal. Otherwise glog's lines are printed above it.
 class CAFFE_EXPORT LiveLine final : public TrainingObserver {
  public:
   LiveLine();

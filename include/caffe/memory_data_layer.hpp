@@ -1,4 +1,4 @@
-// MemoryData: batches of arrays that the caller owns.
+// MemoryData: delivers batches from arrays of the caller.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace caffe {
 
-// Tops (batch_size,channels,height,width) and, as Caffe's after the first pass,
-// (batch_size,1,1,1). Each forward pass delivers the next
-// batch, the first again after the last. One thread at a time.
+// The tops are (batch_size,channels,height,width) and (batch_size,1,1,1), the shape that Caffe's
+// have after the first pass. Each forward pass delivers the next batch, and starts over after the
+// last. One thread at a time.
 class CAFFE_EXPORT MemoryDataLayer final : public Layer {
  public:
   explicit MemoryDataLayer(const LayerParameter& param);
@@ -21,8 +21,9 @@ class CAFFE_EXPORT MemoryDataLayer final : public Layer {
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override;
   void EmitForward(GraphBuilder& graph) const override;
 
-  // `data` has count x channels x height x width elements, `labels` count; both stay the caller's
-  // and must outlive their use. count must be a positive multiple of batch_size (InvalidArgument).
+  // `data` has count x channels x height x width elements, `labels` has count. The caller owns
+  // both, and they must outlive their use. count must be a positive multiple of batch_size
+  // (InvalidArgument).
   void Reset(const float* data, const float* labels, int64_t count);
 
  private:

@@ -1,4 +1,4 @@
-// What has to be known beside a net and its weights to ask it about an image: message ModelInfo of
+// Facts besides a net and its weights that are needed to classify an image: message ModelInfo of
 // caffe.proto.
 #pragma once
 
@@ -9,21 +9,22 @@
 
 namespace caffe {
 
-// What `net` says of itself and, where it says nothing, what its first data layer of phase TEST (of
-// TRAIN where it has none) and the files beside that layer's data tell: mean and scale, how images
-// were resized, and the names of the classes. Files that are not there tell nothing; those that are
-// and cannot be read throw IoError or InvalidArgument.
+// Returns the net's own ModelInfo. Missing fields are filled from its first data layer of phase
+// TEST (TRAIN if it has none) and the files of that layer's data: mean and scale, how images were
+// resized, and the class names. Files that do not exist are ignored; files that cannot be read
+// throw IoError or InvalidArgument.
 CAFFE_EXPORT ModelInfo DescribeModel(const NetParameter& net);
 
-// What training or a command put into a .caffemodel, of several files separated by commas the last
-// that has it. Empty where none has it, as files of other programs and HDF5 files. Throws IoError.
+// The ModelInfo that training or a command stored in a .caffemodel; of several files, separated by
+// commas, the last that has one. Empty if none has, as in files of other programs and in HDF5
+// files. Throws IoError.
 CAFFE_EXPORT ModelInfo ModelInfoOfWeights(const std::string& files);
 
-// `net` for people to read: without the mean image in its model_info, a line for each pixel, which
-// training finds again beside the data.
+// Returns `net` without the mean image in its model_info, for people to read: the image would be
+// one line per pixel, and training finds it again with the data.
 CAFFE_EXPORT NetParameter WithoutMeanImage(NetParameter net);
 
-// The fields that `over` has, and those of `info` that it has not.
+// Returns `info` with the fields that `over` sets replaced.
 CAFFE_EXPORT ModelInfo MergedModelInfo(const ModelInfo& info, const ModelInfo& over);
 
 }  // namespace caffe

@@ -26,68 +26,69 @@ class Graph;
 class TrainingNet;
 
 struct NetOptions {
-  // true: every named blob is readable and writable between any two layers, Forward and Backward
-  // may be partial, gradients add up until ClearParamDiffs. false: the plan of `caffe train`, with
-  // fused steps and reused memory; only inputs, outputs and parameters are readable.
+  // true: every named blob can be read and written between any two layers, Forward and Backward may
+  // be partial, and gradients accumulate until ClearParamDiffs. false: the plan of `caffe train`,
+  // with fused steps and reused memory; only inputs, outputs and parameters are readable.
   bool keep_all = true;
-  // false leaves out everything that only backward needs.
+  // false omits everything that only backward needs.
   bool with_backward = true;
-  // Seed of fillers, dropout and data order; unset: Caffe::set_random_seed or the system's.
+  // Seed of fillers, dropout and data order; if unset, that of Caffe::set_random_seed or the
+  // system.
   std::optional<uint64_t> seed;
-  // Optional passes to leave out; CAFFE_DISABLE_PASSES (comma list) adds to it.
+  // Optional passes to skip; CAFFE_DISABLE_PASSES (comma-separated) adds to them.
   std::vector<std::string> disabled_passes;
-  // Records that each data layer has delivered in the run that is resumed.
+  // Records that each data layer has delivered in the resumed run.
   std::map<std::string, uint64_t> delivered_records;
-  // The GPU's number, while Caffe::mode() is GPU; Caffe::device() if there is none.
+  // The GPU's number if Caffe::mode() is GPU; defaults to Caffe::device().
   std::optional<int> gpu;
-  // Of the ranks that work on one net: data layers give each its own part of the data.
+  // The rank and the number of ranks that work on one net: each reads its own part of the data.
   int rank = 0, ranks = 1;
-  // Data layers end each epoch with a smaller batch where their batch size does not divide the
-  // number of records, so that a pass over the data meets each record once; see EpochBatches.
+  // Data layers end each epoch with a smaller batch if their batch size does not divide the number
+  // of records, so that a pass over the data uses each record once; see EpochBatches.
   bool whole_epochs = false;
-  // Storage and arithmetic of a net whose definition has no default_* fields; layers' own fields
-  // still win.
+  // Storage and compute types of a net whose definition has no default_* fields; fields of layers
+  // still take precedence.
   Precision precision = FP32;
-  // File of `caffe calibrate`, whose ranges precision INT8 and FAKE_INT8 need; empty: the
-  // definition's field.
+  // File of `caffe calibrate` with the ranges that precision INT8 and FAKE_INT8 need; if empty, the
+  // file that the definition names.
   std::string calibration = {};
-  // What a program for another machine is compiled from: precision INT8 computes in 8 bits on
-  // processors, too, where floats are faster, and no step relies on what this one's kernels can do.
+  // Compiles for other processors: precision INT8 uses 8 bits even where floats are faster on this
+  // processor, and no step depends on the kernels that are available here.
   bool for_any_processor = false;
-  // Products of floats keep all their bits, where GPUs would round factors to TF32; results are the
-  // same bits on each run. NetParameter's fields of these names switch them on as well.
+  // strict_fp32: matrix products of floats keep all bits, where GPUs would round factors to TF32.
+  // deterministic: results are bitwise equal in each run. NetParameter's fields of these names set
+  // them as well.
   bool strict_fp32 = false, deterministic = false;
-  // Leaves out, with a warning each: fields of the file that the schema does not
-  // have, and layers of unknown type with those that need their tops.
+  // Skips, each with a warning, fields of the file that the schema does not have, and layers of
+  // unknown type together with the layers that need their tops.
   bool lenient = false;
-  // Most bytes that training may take: parameters, gradients, `solver_states` tensors of the
-  // solver's for each parameter, inputs and outputs, activations and workspace. Results of forward
-  // are then computed again in backward, as many as that needs, with the same numbers. 0: no limit.
-  // InvalidArgument where even the smallest plan takes more, and for a keep-all net.
+  // Limit, in bytes, of the memory for training: parameters, gradients, `solver_states` tensors per
+  // parameter, inputs and outputs, activations and workspace. Backward recomputes as many results
+  // of forward as the limit requires; the numbers stay the same. 0: no limit. Throws
+  // InvalidArgument if even the smallest plan needs more, and for a keep-all net.
   int64_t memory_limit = 0;
   int solver_states = 0;
-  // The prototxt of the net, if it came from one: errors of a layer, when the net is made and when
-  // it runs, begin with the file, line and column that define the layer.
+  // The prototxt of the net, if it was read from one: errors of a layer, both at construction and
+  // in runs, begin with the file, line and column that define the layer.
   std::string file;
-  // false: compile without creating parameters or starting readers beyond their first record
-  // (`caffe plan`).
+  // false: compile without creating parameters or reading beyond the first record (`caffe plan`).
   bool allocate = true;
-  // A chip that need not be there ("H200"): the net is planned for it whatever Caffe::mode() is.
-  // Only without `allocate`.
+  // A chip that need not be present ("H200"): the net is planned for it, whatever Caffe::mode() is.
+  // Requires `allocate` to be false.
   std::string described_device;
 };
 
-// A network of one phase, compiled: its layers, its blobs and its parameters. Layers and blobs are
-// numbered from 0 in the order of layer_names() and blob_names().
+// A compiled network of one phase: its layers, blobs and parameters. Layers and blobs are numbered
+// from 0 in the order of layer_names() and blob_names().
 //
-// One thread at a time: a second one gets InvalidArgument. Everything throws: InvalidArgument for a
-// wrong definition or name (with the layer's name and the nearest valid one), IoError for files,
-// Unsupported for what this build lacks.
+// One thread at a time: a second one gets InvalidArgument. Every method may throw: InvalidArgument
+// for a wrong definition or name (with the layer's name and the nearest valid one), IoError for
+// files, Unsupported for features that this build lacks.
 class CAFFE_EXPORT Net {
  public:
-  // `param` may hold both phases; it is filtered by its state. Compiles at once.
+  // `param` may hold both phases; it is filtered by its state. Compiles immediately.
   explicit Net(const NetParameter& param, const NetOptions& options = {});
-  // From a prototxt, for a phase, level and stages.
+  // Reads a prototxt, for a phase, level and stages.
   Net(const std::string& file, Phase phase, int level = 0,
       const std::vector<std::string>& stages = {}, const NetOptions& options = {});
   ~Net();
@@ -98,39 +99,40 @@ class CAFFE_EXPORT Net {
   // `loss` receives the weighted sum of the losses.
   const std::vector<Blob*>& Forward(float* loss = nullptr);
   // Runs layers start to end, both included, of a keep-all net; returns their part of the loss.
-  // Throws InvalidArgument for another net, for layers that are not there, and where start is not 0
-  // after an input was reshaped.
+  // Throws InvalidArgument for a net that is not keep-all, for layers that do not exist, and if
+  // start is not 0 after an input was reshaped.
   float ForwardFromTo(int start, int end);
-  // Gradients of all parameters that learn. In a keep-all net they start from the diffs of the
-  // output blobs (which hold the loss weights) and are added to the parameters' diffs.
+  // Computes gradients of all learnable parameters. In a keep-all net they start from the diffs of
+  // the output blobs (which hold the loss weights) and are added to the parameters' diffs.
   void Backward();
-  // Layers start down to end, both included, of a keep-all net.
+  // Runs backward for layers start down to end, both included, of a keep-all net.
   void BackwardFromTo(int start, int end);
   // Forward and Backward as one run; returns the weighted sum of the losses.
   float ForwardBackward();
-  // The same without waiting for a device: AwaitLoss() waits for the oldest pass whose loss has not
-  // been asked for yet and returns it. Few passes should be on their way at a time.
+  // The same without waiting for the device: AwaitLoss() waits for the oldest pass whose loss has
+  // not been returned yet and returns it. Keep only few passes in flight.
   void LaunchForwardBackward();
   float AwaitLoss();
-  // After an input blob was reshaped: compiles for the new shapes. Forward does it by itself.
+  // Compiles for the new shapes after an input blob was reshaped. Forward does it automatically.
   void Reshape();
   // Sets the parameters' gradients to 0.
   void ClearParamDiffs();
   // Called in the running thread around each layer, with its number; the layers then run one by
-  // one, so blobs can be read and changed in between. An exception ends the run and reaches its
-  // caller. Keep-all nets only (InvalidArgument).
+  // one, so blobs can be read and changed in between. An exception ends the run and propagates to
+  // its caller. Keep-all nets only (InvalidArgument).
   using LayerCallback = std::function<void(int layer)>;
   void AddBeforeForward(LayerCallback callback);
   void AddAfterForward(LayerCallback callback);
   void AddBeforeBackward(LayerCallback callback);
   void AddAfterBackward(LayerCallback callback);
 
-  // Where a NaN or infinity of the last forward pass came from: a parameter, or the first layer and
-  // blob when the pass is made again on the same batch (data layers of databases and lists repeat
-  // theirs; others go on). Empty when all is finite. For error messages: statistics move on.
+  // Describes the origin of a NaN or infinity in the last forward pass: a parameter, or the first
+  // layer and blob when the pass is repeated on the same batch (data layers of databases and lists
+  // repeat theirs; others continue). Empty if all values are finite. For error messages only:
+  // running statistics change.
   std::string DescribeFirstNonFinite();
 
-  // What became of one layer when weights were copied.
+  // The result of copying weights for one layer.
   struct WeightTransfer {
     std::string layer;
     enum Outcome {
@@ -142,35 +144,35 @@ class CAFFE_EXPORT Net {
     int64_t values = 0;
   };
   // Copies parameters by layer name. Layers that this net lacks are skipped with a log line; blobs
-  // must fit (leading 1s of old 4-D blobs are allowed). Throws InvalidArgument where no layer takes
-  // any. Returns one entry for each layer with parameters, of the source first.
+  // must match (leading 1s of old 4-D blobs are allowed). Throws InvalidArgument if no layer takes
+  // any. Returns one entry for each layer with parameters; those of the source come first.
   std::vector<WeightTransfer> CopyTrainedLayersFrom(const NetParameter& trained);
-  // A .caffemodel, or HDF5 when the name ends in ".h5".
+  // Reads a .caffemodel, or HDF5 if the name ends in ".h5".
   std::vector<WeightTransfer> CopyTrainedLayersFrom(const std::string& file);
-  // HDF5 whatever the file's name.
+  // Reads HDF5 whatever the file's name.
   std::vector<WeightTransfer> CopyTrainedLayersFromHDF5(const std::string& file);
-  // Uses the other net's parameter memory for layers of equal name. Throws InvalidArgument where
-  // they have other numbers or counts of parameters.
+  // Uses the other net's parameter memory for layers of equal name. Throws InvalidArgument if such
+  // layers differ in the number or counts of their parameters.
   void ShareTrainedLayersWith(const Net& other);
-  // Another net of this definition, for the shapes that the inputs have now, which reads the same
-  // weights: for a thread of its own. On the CPU it also shares what kernels make of the weights
-  // (their own order, folded normalisations), so that only activations take more memory. Weights
+  // Builds a net with the same definition and the current input shapes that shares our weights, for
+  // use in another thread. On the CPU it also shares what kernels derive from the weights
+  // (reordered weights, folded normalisations), so that only activations take more memory. Weights
   // may be changed, for all nets that share them, while none of them runs. Throws InvalidArgument
   // for a net of phase TRAIN, or of another device than Caffe::mode() names.
   std::unique_ptr<Net> Share();
-  // The definition with the parameters' values.
+  // Writes the definition with the parameters' values.
   void ToProto(NetParameter* param, bool write_diff = false) const;
   void ToHDF5(const std::string& file, bool write_diff = false) const;
-  // ToProto as a .caffemodel, whole or not at all. Throws IoError.
+  // Writes ToProto() as a .caffemodel, the complete file or nothing. Throws IoError.
   void Save(const std::string& file, bool write_diff = false) const;
-  // The forward pass, compiled for the shapes that the inputs have now, with its weights: a file
-  // for the runtime library (cortado/runtime.h), whole or not at all. Steps are fused and, in
-  // precision INT8, computed in 8 bits whatever this net's options are. Throws InvalidArgument for
-  // a net of phase TRAIN or of a GPU, Unsupported, naming the layer, for one that only this library
-  // can run (its data layer, SSD's detections), and IoError.
+  // Writes the forward pass, compiled for the current input shapes, with its weights: the complete
+  // file or nothing, for the runtime library (cortado/runtime.h). Steps are fused and, in precision
+  // INT8, computed in 8 bits whatever this net's options are. Throws InvalidArgument for a net of
+  // phase TRAIN or of a GPU, Unsupported, naming the layer, if only this library can run one (its
+  // data layer, SSD's detections), and IoError.
   void SaveProgram(const std::string& file);
-  // What was compiled: upgraded, and filtered by its state. Without weights, unless it came with
-  // them.
+  // The definition that was compiled: upgraded, and filtered by its state. Contains weights only if
+  // the original did.
   const NetParameter& definition() const;
   const std::string& name() const;
   Phase phase() const;
@@ -184,8 +186,8 @@ class CAFFE_EXPORT Net {
   const std::vector<int>& bottom_ids(int layer) const;
   const std::vector<int>& top_ids(int layer) const;
   bool has_blob(const std::string& name) const;
-  // Throws InvalidArgument naming the nearest blob. In a reuse plan a blob that is not kept has its
-  // shape but no memory of its own: reading or writing its numbers throws InvalidArgument.
+  // Throws InvalidArgument naming the nearest blob. In a reuse plan, a blob that is not kept has a
+  // shape but no memory of its own: accessing its values throws InvalidArgument.
   std::shared_ptr<Blob> blob_by_name(const std::string& name) const;
   bool has_layer(const std::string& name) const;
   std::shared_ptr<Layer> layer_by_name(const std::string& name) const;
@@ -193,7 +195,7 @@ class CAFFE_EXPORT Net {
   const std::vector<std::shared_ptr<Blob>>& layer_params(int layer) const;
   const std::vector<std::shared_ptr<Blob>>& layer_params(const std::string& layer) const;
 
-  // Parameters that own their memory, in layer order: what a solver updates.
+  // A parameter that owns its memory, in layer order: what a solver updates.
   struct LearnableParam {
     std::shared_ptr<Blob> blob;
     std::string name;  // "conv1.0"
@@ -208,17 +210,17 @@ class CAFFE_EXPORT Net {
   const std::vector<std::string>& output_names() const;
   const std::vector<Blob*>& input_blobs() const;
   const std::vector<Blob*>& output_blobs() const;
-  // Loss weight of an output blob (0 when it is no loss).
+  // Loss weight of an output blob (0 if it is not a loss).
   float loss_weight(const std::string& blob) const;
   bool layer_need_backward(int layer) const;
   // The compiled plan, for reports.
   const Graph& graph() const;
-  // Bytes of parameters (with gradients where they exist) and of kept blobs.
+  // Bytes of parameters (with gradients if they exist) and of kept blobs.
   int64_t persistent_bytes() const;
   // false for a net that was only compiled (NetOptions::allocate).
   bool is_allocated() const;
 
-  // Keeps the layers whose include/exclude rules the state meets.
+  // Keeps the layers whose include and exclude rules match the state.
   static NetParameter FilterNet(const NetParameter& param);
   static bool StateMeetsRule(const NetState& state, const NetStateRule& rule);
 

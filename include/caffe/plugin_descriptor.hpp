@@ -1,4 +1,4 @@
-// What a plug-in says of itself, in C, so that a program of any version can read it.
+// A plug-in's description of itself, in C so that a program of any version can read it.
 #pragma once
 
 #include <stdint.h>
@@ -6,21 +6,21 @@
 #include "caffe/export.hpp"
 #include "caffe/version.hpp"
 
-// Changes whenever a plug-in has to be compiled again: when a class, an operation or a macro that
-// plug-ins use changes in these headers.
+// Incremented whenever plug-ins have to be recompiled: when a class, an operation or a macro that
+// they use changes in these headers.
 #define CAFFE_PLUGIN_INTERFACE 1
 
 extern "C" {
 struct CaffePlugin {
   uint32_t struct_size;       // sizeof(CaffePlugin) in the plug-in
   uint32_t plugin_interface;  // CAFFE_PLUGIN_INTERFACE in the plug-in
-  const char* caffe_version;  // CAFFE_VERSION of the headers that it was compiled with
-  const char* name;           // "" : that of its file
-  const char* version;        // its own
+  const char* caffe_version;  // CAFFE_VERSION of the headers it was compiled with
+  const char* name;           // "": the file's name
+  const char* version;        // the plug-in's version
 };
 }
 
-// Once in a plug-in, outside of namespaces: CAFFE_PLUGIN("my_layers", "1.0");
+// Used once in a plug-in, outside of namespaces: CAFFE_PLUGIN("my_layers", "1.0");
 #define CAFFE_PLUGIN(name, version)                                                             \
   extern "C" {                                                                                  \
   extern CAFFE_EXPORT __attribute__((weak)) const CaffePlugin caffe_plugin;                     \

@@ -18,41 +18,41 @@ namespace caffe {
 class Communicator;
 
 struct RankOptions {
-  // This process, from 0, and how many there are.
+  // The rank of this process, from 0, and the number of ranks.
   int rank = 0, ranks = 1;
-  // How many of them share this machine, where that is known, else 0; and which of those this one
-  // is, from 0.
+  // The number of ranks on this machine if known, otherwise 0, and the index of this one among
+  // them, from 0.
   int local_ranks = 0, local_rank = 0;
-  // The number of the GPU that this rank trains on; nothing: the CPU. Each rank has a GPU of its
-  // own, or all train on the CPU.
+  // The number of this rank's GPU, or empty for the CPU. Each rank has its own GPU, or all train on
+  // the CPU.
   std::optional<int> gpu;
-  // "host:port": where rank 0 listens for the others. It must be a host of rank 0. Empty where the
-  // launcher does not tell.
+  // "host:port" at which rank 0 listens for the others; the host must be rank 0's. Empty if the
+  // launcher does not provide it.
   std::string store;
-  // The same text on all ranks; whoever does not know it is refused. If empty, CAFFE_SECRET, else
-  // the user's own: the file cortado/secret in $XDG_CACHE_HOME (or $HOME/.cache), which is made
-  // where there is none.
+  // A text shared by all ranks; a process without it is rejected. If empty: CAFFE_SECRET, or else
+  // the user's own secret in the file cortado/secret of $XDG_CACHE_HOME (or $HOME/.cache), which is
+  // created if it does not exist.
   std::string secret;
-  // Identity of the run, the same on all ranks, where the launcher gives one: ranks of another run
-  // that come to the same store are refused.
+  // Identifier of the run, the same on all ranks, if the launcher provides one: ranks of another
+  // run that connect to the same store are rejected.
   std::string run;
-  // Seconds within which all ranks have to come; positive.
+  // Seconds within which all ranks have to join; positive.
   double join_seconds = 120;
-  // How gradients and decisions travel: "tcp", or "mpi", where mpirun has started the ranks and the
-  // build has MPI. Ranks look after each other by TCP in any case.
+  // Transport of gradients and decisions: "tcp", or "mpi" if mpirun started the ranks and the build
+  // has MPI. Ranks monitor each other by TCP in either case.
   std::string transport = "tcp";
 };
 
-// As whoever has started this process says: torchrun, mpirun (Open MPI, or MPICH and its kin) or
-// srun, the innermost one. Nothing where there is one process only. Throws InvalidArgument where
-// they contradict each other, so that several processes would each train alone.
+// Reads the environment of the launcher that started this process: torchrun, mpirun (Open MPI, or
+// MPICH and its derivatives) or srun; of nested launchers the innermost. Empty if there is only one
+// process. Throws InvalidArgument if they contradict each other, because several processes would
+// then each train alone.
 CAFFE_EXPORT std::optional<RankOptions> RanksFromEnvironment();
 
-// This process's end, once all ranks have come: for a solver on the CPU, or on `gpu`. Throws
-// InvalidArgument where the ranks do not fit together (another number of ranks, another version,
-// another secret, a GPU used twice, some on GPUs and some not), DeviceError where some do not come
-// or the GPUs do not reach each other, and Unsupported for a GPU where this build or machine has no
-// NCCL, or for a transport where it has no MPI.
+// Waits for all ranks and returns this process's communicator, for a solver on the CPU or on `gpu`.
+// Throws InvalidArgument if the ranks do not match (another number of ranks, version or secret, a
+// GPU used twice, only some on GPUs), DeviceError if some do not join or the GPUs cannot reach each
+// other, and Unsupported if this build or machine lacks NCCL for a GPU, or MPI for that transport.
 CAFFE_EXPORT std::shared_ptr<Communicator> JoinRanks(const RankOptions& options);
 
 }  // namespace caffe

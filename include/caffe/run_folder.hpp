@@ -1,4 +1,4 @@
-// RunFolder: one folder with everything that a training leaves; see docs/runs.md.
+// RunFolder: one folder with all outputs of a training run; see docs/runs.md.
 //
 //     caffe::RunFolder run("runs/first");
 //     caffe::Solver solver(param, {.trace = run.trace()});
@@ -15,8 +15,8 @@
 
 namespace caffe {
 
-// Outlives the solvers that it observes. What cannot be written while training goes on is left
-// out, with one warning in the log.
+// Must outlive the solvers that it observes. Output that cannot be written during training is
+// skipped, with one warning in the log.
 class CAFFE_EXPORT RunFolder final : public TrainingObserver {
  public:
   struct Options {
@@ -26,16 +26,16 @@ class CAFFE_EXPORT RunFolder final : public TrainingObserver {
     int histograms = 0;
   };
 
-  // Makes the folder. Throws IoError where that fails or another process writes to it, and
-  // InvalidArgument where it holds a run already.
+  // Creates the folder. Throws IoError if that fails or another process writes to it, and
+  // InvalidArgument if it already holds a run.
   explicit RunFolder(const std::string& path) : RunFolder(path, Options()) {}
   RunFolder(const std::string& path, const Options& options);
-  // Writes the timeline, for which all training has to be over.
+  // Writes the timeline; all training must have ended.
   ~RunFolder() override;
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
-  // For SolverOptions: what the run folder's timeline is made of.
+  // For SolverOptions: collects the events of the run folder's timeline.
   Trace* trace();
 
   void OnStart(const TrainingStart& start) override;

@@ -1,9 +1,9 @@
-// A model of scaling: what a training step takes on many ranks, predicted from the timeline of one
+// A model of scaling: predicts the time of a training step on many ranks from the timeline of one
 // rank and a network.
 //
 //   const ScalingPrediction at_256 = PredictStep(timeline, network, /*ranks=*/256, /*buckets=*/6);
 //   at_256.efficiency;                                    // 0.93
-//   BestBuckets(timeline, network, 256).buckets;          // which reduce_buckets would be fastest
+//   BestBuckets(timeline, network, 256).buckets;          // the fastest reduce_buckets
 //
 // caffe/scaling_plan.hpp makes the timeline of a net.
 #pragma once
@@ -22,43 +22,43 @@ struct StepTimeline {
   // A gradient of a parameter, final when step `step` of backward_ms has run.
   struct Gradient {
     size_t step = 0;
-    int64_t count = 0;  // of elements
+    int64_t count = 0;  // number of elements
     DType dtype = DType::kFloat;
     int layer = -1;  // its number in the net
   };
 
-  double forward_ms = 0;  // all before the last backward pass
+  double forward_ms = 0;  // everything before the last backward pass
   std::vector<double> backward_ms;
   double update_ms = 0;
-  // In the order in which they become final, so `step` never falls.
+  // In the order in which they become final, so `step` never decreases.
   std::vector<Gradient> gradients;
-  // The type in which gradients travel that have more bits: reduce_type of the net.
+  // Gradients of wider types are converted to this type for transport: reduce_type of the net.
   DType wire = DType::kDouble;
-  // Bytes of what is counted as reduced after the gradients: running statistics as one, the loss,
-  // what ranks decide together.
+  // Bytes of each reduction after the gradients: all running statistics as one, the loss, and the
+  // ranks' common decisions.
   std::vector<int64_t> small_reductions;
-  // What a rank sends to each other one within its passes, for layers that are split over ranks,
-  // and in how many calls.
+  // Bytes that a rank sends to each other rank within its passes, for layers that are split over
+  // ranks, and the number of calls.
   double exchanged_bytes = 0;
   int exchanges = 0;
-  double update_of_others_ms = 0;  // of update_ms: what other ranks do of such layers
-  int64_t images = 0;  // of one rank; 0: unknown
+  double update_of_others_ms = 0;  // of update_ms: the part of such layers that other ranks do
+  int64_t images = 0;  // per rank; 0: unknown
   double milliseconds() const;
 };
 
-// What communication costs a processor that also computes. Seconds of one processor.
+// Costs of communication on a processor that also computes, in seconds of one processor.
 struct HostCost {
   double per_message = 0;       // sent or received
   double per_byte = 0;          // sent or received
-  double per_summed_byte = 0;   // of what ranks send to be added up
-  double per_rounded_byte = 0;  // of numbers that are converted to the type on the wire, or back
-  double latency = 0;  // of a message between two processes of this machine, beside the above
+  double per_summed_byte = 0;   // of data that ranks send to be summed
+  double per_rounded_byte = 0;  // of numbers converted to or from the type on the wire
+  double latency = 0;  // of a message between two processes of this machine, in addition
 };
 
 enum class ReductionAlgorithm {
-  // MessageCommunicator: all ranks exchange blocks over TCP, and each adds up its share.
+  // MessageCommunicator: all ranks exchange blocks over TCP, and each sums its share.
   kMessages,
-  // NCCL: the faster one of a ring and a tree over GPUs.
+  // NCCL: the faster of a ring and a tree over GPUs.
   kRingOrTree,
 };
 
@@ -74,20 +74,20 @@ struct Network {
   double latency_within = 0;             // of a message within a machine
   double start = 0;                      // of a reduction, before its first message
   HostCost host;                         // of kMessages
-  // Processors of a machine, which computation and communication of its ranks share. 0: they do not
-  // share any, as on GPUs.
+  // Processors of a machine, shared by the computation and communication of its ranks. 0: they
+  // share none, as on GPUs.
   int processors = 0;
-  int threads = 1;  // with which each rank computes
+  int threads = 1;  // computing threads of each rank
 };
 
-// What one reduction takes by itself, in seconds.
+// Cost of one reduction alone, in seconds.
 struct ReductionCost {
   double seconds = 0;
-  double processor_seconds = 0;  // of the rank's processor; the rest waits for messages
+  double processor_seconds = 0;  // on the rank's processor; the rest is waiting for messages
 };
 
-// The mean of `bytes` on the wire over all ranks. `rounded_bytes`: the same numbers in their own
-// type where that is another one, else 0.
+// Averages `bytes` on the wire over all ranks. `rounded_bytes`: size of the same numbers in their
+// own type if it is another one, otherwise 0.
 //
 // kMessages: with R ranks, P on a machine, blocks of R * 512 KiB, and S = bytes:
 //   messages of a rank       (1 + 2 * blocks) * 2 * (R - 1), sent and received
@@ -104,9 +104,9 @@ struct ReductionCost {
 CAFFE_EXPORT ReductionCost CostOfReduction(const Network& network, int ranks, double bytes,
                                            double rounded_bytes = 0);
 
-// `exchanges` calls of Communicator::ExchangeInPass(), in which a rank sends `bytes` to each other
-// one. With kMessages: 4 * (R - 1) messages and 2 latencies for each, 2 * bytes * (R - 1) bytes of a
-// rank, bytes * P * (R - P) of a machine. Others have none.
+// The cost of `exchanges` calls of Communicator::ExchangeInPass(), in which a rank sends `bytes` to
+// each other rank. With kMessages: 4 * (R - 1) messages and 2 latencies for each call, 2 * bytes *
+// (R - 1) bytes per rank, bytes * P * (R - P) per machine. Otherwise no cost.
 CAFFE_EXPORT ReductionCost CostOfExchanges(const Network& network, int ranks, double bytes,
                                            int exchanges);
 
@@ -114,31 +114,32 @@ struct ScalingPrediction {
   int ranks = 1;
   int buckets = 1;               // reduce_buckets
   double step_ms = 0;            // of an iteration
-  double communication_ms = 0;   // during which something is reduced or exchanged
-  double exposed_ms = 0;         // that the step is longer than one without communication
+  double communication_ms = 0;   // while something is reduced or exchanged
+  double exposed_ms = 0;         // difference to a step without communication
   double efficiency = 1;         // step of one rank alone / step_ms
-  double images_per_second = 0;  // of all ranks; 0: unknown
+  double images_per_second = 0;  // over all ranks; 0: unknown
 };
 
-// Gradients form `buckets` as in training. A thread reduces them one after the other, each when its
-// gradients are final and the one before is done. The update begins after the last one; with
-// kMessages a bucket's does after its own, as where no step needs the norm of all gradients.
+// Gradients are divided into `buckets` as in training. A thread reduces the buckets one after the
+// other, each when its gradients are final and the previous one is done. The update begins after
+// the last one; with kMessages, each bucket is updated after its own reduction, as if no update
+// needs the norm of all gradients.
 //
-// Where ranks compute with the processors that also communicate, both get equal shares per thread,
-// as from a fair scheduler: a rank whose only processor computes and communicates has half of it
-// for each. More threads than processors slow all of them down alike.
+// If ranks compute on the processors that also communicate, both get equal shares per thread, as
+// from a fair scheduler: on a rank with a single processor each gets half of it. More threads than
+// processors slow all of them down equally.
 //
-// Throws InvalidArgument where ranks, buckets or ranks_per_machine is below 1, or a bandwidth is
-// not positive.
+// Throws InvalidArgument if ranks, buckets or ranks_per_machine is below 1, or a bandwidth is not
+// positive.
 CAFFE_EXPORT ScalingPrediction PredictStep(const StepTimeline& timeline, const Network& network,
                                            int ranks, int buckets);
 
-// The fastest of 1 to 64 buckets; of equals the fewest.
+// Returns the fastest of 1 to 64 buckets; in a tie, the fewest.
 CAFFE_EXPORT ScalingPrediction BestBuckets(const StepTimeline& timeline, const Network& network,
                                            int ranks);
 
-// Measured on this machine in about half a second: two threads reduce over TCP on 127.0.0.1. Throws
-// DeviceError where they cannot connect.
+// Measures this machine in about half a second: two threads reduce over TCP on 127.0.0.1. Throws
+// DeviceError if they cannot connect.
 CAFFE_EXPORT HostCost MeasureHostCost();
 
 }  // namespace caffe

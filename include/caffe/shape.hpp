@@ -17,8 +17,8 @@ class CAFFE_EXPORT Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : Shape(std::vector<int64_t>(dims)) {}
-  // Throws InvalidArgument for a negative extent, more than kMaxAxes axes, or a count
-  // beyond 2^31 - 1 elements (the limit of Caffe's file formats and of many kernels).
+  // Throws InvalidArgument for a negative extent, more than kMaxAxes axes, or more than 2^31 - 1
+  // elements (the limit of Caffe's file formats and of many kernels).
   explicit Shape(std::vector<int64_t> dims);
 
   int num_axes() const { return static_cast<int>(dims_.size()); }
@@ -35,10 +35,10 @@ class CAFFE_EXPORT Shape {
   // Maps -1 to the last axis and so on. Throws InvalidArgument naming axis and shape.
   int CanonicalAxis(int axis) const;
 
-  // Extent of `axis`, or 1 where the shape has fewer axes: Caffe's legacy N,C,H,W view.
+  // Extent of `axis`, or 1 if the shape has fewer axes: Caffe's legacy N,C,H,W view.
   int64_t LegacyExtent(int axis) const { return axis < num_axes() ? dims_[axis] : 1; }
 
-  // Copy with one extent replaced.
+  // Copy of the shape with one extent replaced.
   Shape With(int axis, int64_t extent) const;
 
   // "64x3x224x224"; "scalar" for no axes.

@@ -1,4 +1,4 @@
-// Trace: when what ran, for chrome://tracing and ui.perfetto.dev.
+// Trace: records time spans for chrome://tracing and ui.perfetto.dev.
 #pragma once
 
 #include <array>
@@ -15,7 +15,8 @@
 
 namespace caffe {
 
-// Rows of spans of time. Memory is taken when a row is opened; a full row forgets its oldest spans.
+// Rows of time spans. A row's memory is allocated when it is opened; a full row drops its oldest
+// spans.
 class CAFFE_EXPORT Trace {
  public:
   static constexpr size_t kDefaultSpansPerRow = size_t{1} << 16;
@@ -24,8 +25,8 @@ class CAFFE_EXPORT Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  // The Trace Event Format: one process per rank, one thread per row, times in microseconds since
-  // the trace was made. No row may be written to meanwhile.
+  // Writes the Trace Event Format: one process per rank, one thread per row, times in microseconds
+  // since construction. No row may be written to during the call.
   void WriteJson(std::ostream& out) const;
 
  private:
@@ -33,7 +34,7 @@ class CAFFE_EXPORT Trace {
   friend class TraceSpan;
   using Clock = std::chrono::steady_clock;
 
-  // Names are cut to fit, so that a span is one plain record.
+  // Names are truncated, so that a span is a plain record of fixed size.
   struct Span {
     Clock::time_point begin, end;
     std::array<char, 48> name;
@@ -42,7 +43,7 @@ class CAFFE_EXPORT Trace {
     int rank = 0;
     std::string name;
     std::vector<Span> spans;
-    uint64_t added = 0;  // the latest `spans.size()` of them are kept
+    uint64_t added = 0;  // total; the latest `spans.size()` are kept
 
     void Add(std::string_view name, Clock::time_point begin, Clock::time_point end);
   };
@@ -51,12 +52,12 @@ class CAFFE_EXPORT Trace {
 
   const size_t spans_per_row_;
   const Clock::time_point start_ = Clock::now();
-  mutable std::mutex mutex_;  // of the list of rows; a row belongs to one thread at a time
+  mutable std::mutex mutex_;  // guards the list of rows; a row belongs to one thread at a time
   std::deque<Row> rows_;
 };
 
-// While one of these lives, the calling thread's spans go to a row; two threads never share one.
-// Null: they go nowhere.
+// While it exists, the calling thread records its spans in a row of its own. A null trace records
+// nothing.
 class CAFFE_EXPORT TraceRow {
  public:
   TraceRow(Trace* trace, int rank, const std::string& name);
@@ -71,8 +72,8 @@ class CAFFE_EXPORT TraceRow {
   Trace::Row* previous_;
 };
 
-// From its construction to its end, in the calling thread's row. `name` must outlive it. Costs next
-// to nothing where the thread has no row.
+// A span from construction to destruction, in the calling thread's row. `name` must outlive it.
+// Costs next to nothing if the thread has no row.
 class CAFFE_EXPORT TraceSpan {
  public:
   explicit TraceSpan(std::string_view name);

@@ -1,4 +1,4 @@
-// TrainingObserver: is told how training goes, for logs, displays and files.
+// TrainingObserver: receives progress reports of training, for logs, displays and files.
 //
 //     struct Curve final : caffe::TrainingObserver {
 //       void OnIteration(const caffe::IterationReport& report) override {
@@ -23,20 +23,20 @@ namespace caffe {
 class Solver;
 
 struct TrainingStart {
-  Solver* solver = nullptr;  // alive until OnEnd; not to be trained by an observer
-  int iteration = 0;         // the first one
-  int stop = 0;              // training ends before this one
+  Solver* solver = nullptr;  // alive until OnEnd; observers must not train it
+  int iteration = 0;         // first iteration
+  int stop = 0;              // iteration before which training ends
   int workers = 1;
   uint64_t seed = 0;         // of fillers, dropout and data order
-  std::string resumed_from;  // the snapshot; empty for a run that begins
+  std::string resumed_from;  // the snapshot; empty for a new run
 };
 
-// How fast training went over some iterations, tests and snapshots not counted.
+// Training speed over some iterations, not counting tests and snapshots.
 struct CAFFE_EXPORT TrainingSpeed {
   int iterations = 0;
   double seconds = 0;
-  double images = 0;  // of all workers; 0: unknown
-  // Time that the net waited for its data layers; empty where none measures it.
+  double images = 0;  // over all workers; 0: unknown
+  // Time that the net waited for its data layers; empty if no layer measures it.
   std::optional<double> data_wait_seconds;
 
   void Add(const TrainingSpeed& more);
@@ -54,39 +54,39 @@ struct OutputReport {
 
 struct DisplayReport {
   int iteration = 0;
-  int iterations = 0;  // since the display before
-  double seconds = 0;  // since then, tests and snapshots included
+  int iterations = 0;  // since the previous display
+  double seconds = 0;  // since the previous display, including tests and snapshots
   float smoothed_loss = 0;
   std::vector<OutputReport> outputs;
 };
 
-// How LARC's local rates spread over the parameters: each parameter's rate as a multiple of the
-// schedule's learning rate.
+// Distribution of LARC's local rates over the parameters: each parameter's rate as a multiple of
+// the schedule's learning rate.
 struct LarcReport {
   double smallest = 0, median = 0, largest = 0;
 };
 
-// What was measured of one update.
+// Measurements of one update.
 struct StepReport {
-  // L2 norm of all gradients together, un-scaled and before clipping: the number that
-  // clip_gradients is compared with. With iter_size it is of their sum.
+  // L2 norm of all gradients together, unscaled and before clipping: the number that clip_gradients
+  // is compared with. With iter_size it is the norm of their sum.
   std::optional<double> gradient_norm;
-  // Steps that adaptive gradient scaling has skipped since training began.
+  // Updates that adaptive gradient scaling has skipped since training began.
   std::optional<int64_t> skipped_steps;
   std::optional<LarcReport> larc;
 };
 
 struct IterationReport {
   int iteration = 0;
-  // Passes over the data so far, where the size of the data is known.
+  // Passes over the data so far, if the size of the data is known.
   std::optional<double> epoch;
   float loss = 0;
   float smoothed_loss = 0;
   double learning_rate = 0;
   std::optional<double> gradient_scale;  // with gradient scaling
-  // Of displayed iterations, where they were measured.
+  // Only for displayed iterations, if measured.
   StepReport step;
-  TrainingSpeed speed;  // since the iteration before
+  TrainingSpeed speed;  // since the previous iteration
   bool is_displayed = false;
 };
 
@@ -106,29 +106,29 @@ struct TestReport {
 };
 
 struct SnapshotReport {
-  int iteration = 0;  // that training continues with
+  int iteration = 0;  // next iteration of training
   std::string state_file;
 };
 
 struct TrainingEnd {
   enum Reason { kFinished, kStopped, kFailed, kEarlyStopping };
-  int iteration = 0;  // that training would continue with
+  int iteration = 0;  // next iteration, had training continued
   Reason reason = kFinished;
-  std::string error;  // of a failure
+  std::string error;  // if training failed
 };
 
-// Called in the thread that trains. A solver that stands for a worker other than 0 tells nothing.
+// Called in the training thread. The solver of a worker other than 0 does not call its observers.
 // An exception ends training, except from OnEnd, which must not throw.
 class CAFFE_EXPORT TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
-  // Around each Solve() and Step().
+  // Called around each Solve() and Step().
   virtual void OnStart(const TrainingStart&) {}
   virtual void OnEnd(const TrainingEnd&) {}
-  // When the losses of a displayed iteration are there, before its update.
+  // Called when the losses of a displayed iteration are available, before its update.
   virtual void OnDisplay(const DisplayReport&) {}
-  // Once per iteration and in order. A GPU's losses arrive late, so then the solver may already be
-  // at the next iteration, except for displayed ones.
+  // Called once per iteration and in order. A GPU's losses arrive late, so the solver may already
+  // be at the next iteration, except for displayed ones.
   virtual void OnIteration(const IterationReport&) {}
   virtual void OnTest(const TestReport&) {}
   virtual void OnSnapshot(const SnapshotReport&) {}

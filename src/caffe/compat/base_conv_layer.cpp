@@ -7,8 +7,8 @@
 namespace caffe::bvlc {
 namespace {
 
-// One number per spatial axis: of the fields for height and width, of the list (one number counts
-// for all axes), or the default.
+// Reads one number per spatial axis: from the fields for height and width, from the list (a single
+// number holds for all axes), or the default.
 template <typename List>
 void FillSizes(const char* field, bool has_2d, int height, int width, const List& list,
                int by_default, int axes, int least, Blob<int>* sizes) {

@@ -16,7 +16,7 @@
 namespace caffe::bvlc {
 namespace {
 
-// Blobs of integers are shapes and indices: nets have none.
+// Integer blobs are shapes and indices; nets have none.
 template <typename Dtype>
 constexpr bool kIsNumber = std::is_floating_point_v<Dtype>;
 
@@ -96,7 +96,7 @@ void Blob<Dtype>::Reshape(const vector<int>& shape) {
   const Shape checked = ToShape(shape);
   if (net_blob_ != nullptr) {
     if (!(net_blob_->blob->shape() == checked)) net_blob_->blob->Reshape(checked);
-    net_blob_->borrowed();  // ends here where the blob has outgrown it
+    net_blob_->borrowed();  // drops the caller's memory if the blob has outgrown it
     return;
   }
   shape_ = shape;
@@ -177,7 +177,7 @@ int Blob<Dtype>::offset(const int n, const int c, const int h, const int w) cons
 
 template <typename Dtype>
 int Blob<Dtype>::offset(const vector<int>& indices) const {
-  // Four indices are also those of the old view, which adds axes.
+  // Four indices may also address the legacy view, which adds axes.
   const int axes = indices.size() == 4 && num_axes() < 4 ? 4 : num_axes();
   Require(static_cast<int>(indices.size()) <= axes, "offset: ", indices.size(),
           " indices for a blob of shape ", shape_string());
@@ -243,7 +243,7 @@ const int* Blob<Dtype>::gpu_shape() const {
 template <typename Dtype>
 void Blob<Dtype>::set_cpu_data(Dtype* data) {
   Require(data_ != nullptr, "the blob has no shape yet; call Reshape");
-  // Memory of the blob's present size, as the caller's is.
+  // Matches the present size, because the caller's memory has that size.
   if (net_blob_ == nullptr && capacity_ != count_) Allocate();
   data_->set_cpu_data(data);
 }
@@ -306,7 +306,7 @@ void Blob<Dtype>::ToProto(BlobProto* proto, bool write_diff) const {
   }
 }
 
-// A blob without memory, which has no shape yet, sums up to 0.
+// A blob without memory, which has no shape yet, has sum 0.
 template <typename Dtype>
 Dtype Blob<Dtype>::asum_data() const {
   return data_ ? SumOfMagnitudes(cpu_data(), count()) : Dtype(0);

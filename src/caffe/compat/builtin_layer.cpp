@@ -20,8 +20,8 @@ LayerParameter WithType(LayerParameter param, const char* type) {
   return param;
 }
 
-// A net of this layer alone, whose inputs are its bottoms. The caller gives the gradients of all
-// tops, so none has a loss weight of its own.
+// A net with only this layer, whose inputs are its bottoms. The caller provides the gradients of
+// all tops, so none has a loss weight of its own.
 template <typename Dtype>
 NetParameter NetOf(const LayerParameter& param, const vector<Blob<Dtype>*>& bottoms,
                    size_t num_tops) {
@@ -55,9 +55,9 @@ template <typename Dtype>
 struct BuiltinLayer<Dtype>::Work {
   LayerTraits traits;
   std::shared_ptr<::caffe::Layer> layer;  // for its traits
-  // By itself.
+  // If used alone.
   std::unique_ptr<::caffe::Net> own;
-  // Of a net.
+  // If it is a layer of a net.
   NetAccess* net = nullptr;
   int index = 0;
 
@@ -184,7 +184,7 @@ void BuiltinLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom,
     std::copy_n(bottom[i]->cpu_data(), bottom[i]->count(),
                 own.blobs()[i]->mutable_cpu_data<Dtype>());
   }
-  // The pass names what the layer draws: the same again after the same set_random_seed().
+  // The pass number determines the layer's random numbers: the same set_random_seed() repeats them.
   TrainingNet(own).set_next_pass((*caffe_rng())());
   own.Forward();
   for (size_t i = 0; i < top.size(); ++i) {

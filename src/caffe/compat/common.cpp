@@ -11,7 +11,7 @@
 namespace caffe::bvlc {
 
 void GlobalInit(int* pargc, char*** pargv) {
-  FLAGS_log_year_in_prefix = false;  // as in the glog of Caffe's days, which parsers expect
+  FLAGS_log_year_in_prefix = false;  // as in the glog of Caffe's time, which log parsers expect
   gflags::ParseCommandLineFlags(pargc, pargv, true);
   google::InitGoogleLogging(*pargv[0]);
 }

@@ -12,7 +12,7 @@
 namespace caffe::bvlc {
 namespace {
 
-// An encoded datum is decoded into `decoded`.
+// Decodes an encoded datum into `decoded`.
 data::ImageView PixelsOf(const Datum& datum, data::ColorMode mode, data::Image* decoded) {
   const data::DatumView view = data::ViewOf(datum);
   if (!view.encoded) return data::PixelsOf(view);
@@ -27,7 +27,7 @@ struct DataTransformer<Dtype>::Work {
   Work(const TransformationParameter& param, Phase phase, unsigned int seed)
       : transformer(param, phase == TRAIN, seed, "transform"), rng(seed) {}
 
-  // Writes one image, and counts it, so that the next has other random numbers.
+  // Writes one image and advances the count, so that the next image uses other random numbers.
   void Transform(const data::ImageView& image, int64_t count, Dtype* out) {
     const int64_t size = transformer.OutputExtents(image.extents).count();
     Require(size == count, "Transform: an image of ", image.extents, " gives ", size,

@@ -32,7 +32,7 @@ class RecordCursor final : public Cursor {
   bool valid_ = false;
 };
 
-// Of several that are open at once the records come in the order of their commits.
+// If several transactions are open, records are written in the order of the commits.
 class RecordTransaction final : public Transaction {
  public:
   explicit RecordTransaction(data::RecordWriter& writer) : writer_(writer) {}
@@ -70,7 +70,7 @@ class Records final : public DB {
     if (mode == NEW) {
       writer_ = data::CreateRecordWriter(backend_, source);
     } else {
-      data::OpenRecordReader(backend_, source);  // throws where there is none
+      data::OpenRecordReader(backend_, source);  // throws if there is none
     }
   }
 

@@ -1,4 +1,4 @@
-// Shapes as vectors of int, which is what BVLC's interface has.
+// Shapes as vectors of int, as in BVLC's interface.
 #pragma once
 
 #include <vector>

@@ -15,7 +15,7 @@ namespace {
 
 thread_local const CallScope* current_call = nullptr;
 
-// What kernels of plans are promised of their operands.
+// Alignment that kernels of plans may rely on.
 constexpr uintptr_t kPlannedAlignment = 64;
 
 std::vector<OperandDesc> DescsOf(std::span<const TensorView> operands) {
@@ -66,7 +66,7 @@ Device& CurrentGpu() {
   return *device;
 }
 
-// A device fills memory on its compute stream.
+// The device zeroes memory on its compute stream, so wait for it.
 std::shared_ptr<void> AllocateOn(Device& gpu, size_t bytes) {
   std::shared_ptr<void> memory = gpu.Allocate(bytes);
   gpu.compute_stream().Synchronize();

@@ -1,4 +1,4 @@
-// The GPU of Caffe's API: which one it is, and work on it outside of any plan. The work is on the
+// The current GPU of Caffe's API, and operations on it outside of any plan. They run on the
 // device's default stream, because code for Caffe launches there.
 #pragma once
 
@@ -18,7 +18,7 @@ class CallScope {
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
-  // The innermost one of the calling thread; null: none.
+  // Returns the innermost scope of the calling thread, or null.
   static const CallScope* Current();
   Device* gpu() const { return gpu_; }
 
@@ -27,23 +27,23 @@ class CallScope {
   const CallScope* outer_;
 };
 
-// The GPU of the layer's call in this thread, otherwise that of Caffe::SetDevice. Throws
-// Unsupported in a build without GPUs, DeviceError where there is none.
+// Returns the GPU of the layer call in this thread, or else that of Caffe::SetDevice. Throws
+// Unsupported in a build without GPUs, DeviceError if there is no such GPU.
 Device& CurrentGpu();
 
-// Zeros, which work on the default stream may read.
+// Allocates zeroed memory that can be used on the default stream.
 std::shared_ptr<void> AllocateOn(Device& gpu, size_t bytes);
-// Between memories of any kind, and waits until the copy is done.
+// Copies between host and device memory in any direction and waits for the copy.
 void CopyOn(Device& gpu, void* to, const void* from, size_t bytes);
-// The thread's memory for the results of single calls; they are there until it is next asked for.
+// The thread's memory for results of single calls; valid until the next call.
 void* ScratchOn(Device& gpu, size_t bytes);
 
-// Row-major elements.
+// A view of row-major elements.
 TensorView PlainView(const Shape& shape, DType dtype, const void* data);
 
-// Whether the operands lie as those of plans do, which the fastest kernels ask for.
+// True if the operands are aligned like those of plans, which the fastest kernels require.
 bool AreAligned(std::span<const TensorView> operands);
-// The device's kernel for an op on such operands, in the types that these have.
+// Returns the device's kernel for an op on such operands, in their types.
 Kernel KernelOn(Device& gpu, const Op& op, std::span<const TensorView> inputs,
                 std::span<const TensorView> outputs);
 void RunOn(Device& gpu, const Kernel& kernel, std::span<const TensorView> inputs,

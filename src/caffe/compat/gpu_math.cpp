@@ -1,4 +1,4 @@
-// caffe_gpu_*: the kernels of plans, launched one by one.
+// caffe_gpu_*: individual launches of the kernels that plans use.
 #include <array>
 #include <map>
 #include <mutex>
@@ -26,7 +26,7 @@ TensorView ArrayOf(int64_t count, const Dtype* data) {
   return PlainView(Shape({count}), kDTypeOf<Dtype>, data);
 }
 
-// y = op(inputs...), all of n elements.
+// y = op(inputs...), each with n elements.
 template <typename Dtype, typename... Inputs>
 void Compute(const Op& op, int n, Dtype* y, Inputs... inputs) {
   Device& gpu = CurrentGpu();
@@ -35,7 +35,7 @@ void Compute(const Op& op, int n, Dtype* y, Inputs... inputs) {
   if (n > 0) RunOn(gpu, KernelOn(gpu, op, in, {&out, 1}), in, {&out, 1});
 }
 
-// *result, the host's, = op(inputs...).
+// *result = op(inputs...), in host memory.
 template <typename Dtype, typename... Inputs>
 void ComputeNumber(const Op& op, int n, Dtype* result, Inputs... inputs) {
   *result = Dtype(0);
@@ -53,7 +53,7 @@ struct Product {
   auto operator<=>(const Product&) const = default;
 };
 
-// cuBLAS looks for an algorithm when a kernel is made. That takes a while, so kernels are kept.
+// cuBLAS searches for an algorithm when a kernel is created, which is slow, so kernels are cached.
 Kernel KernelOf(Device& gpu, const Product& product, std::span<const TensorView> factors,
                 const TensorView& result, bool is_aligned) {
   static constexpr size_t kMost = 256;
@@ -85,7 +85,8 @@ void Multiply(Device& gpu, const Product& product, const Dtype* a, const Dtype* 
   RunOn(gpu, kernel, factors, {&result, 1}, adds ? OperandSet{0} : OperandSet{});
 }
 
-// c = alpha op(a) op(b) + beta c, of which kernels have what needs no other alpha and beta.
+// c = alpha op(a) op(b) + beta c. Kernels support only alpha 1 and beta 0 or 1; other factors need
+// extra launches.
 template <typename Dtype>
 void MultiplyAdd(const Product& product, Dtype alpha, const Dtype* a, const Dtype* b, Dtype beta,
                  Dtype* c) {

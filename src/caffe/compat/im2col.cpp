@@ -5,8 +5,8 @@
 namespace caffe::bvlc {
 namespace {
 
-// Calls fn(column element, image element) for each element of the columns; the image's is -1 for
-// what lies outside.
+// Calls fn(column element, image element) for each element of the columns; the image element is -1
+// outside the image.
 template <typename Fn>
 void ForEachElement(int axes, const int* im_shape, const int* col_shape, const int* kernel_shape,
                     const int* pad, const int* stride, const int* dilation, Fn fn) {
@@ -41,7 +41,7 @@ int OutputExtent(int extent, int kernel, int pad, int stride, int dilation) {
   return (extent + 2 * pad - (dilation * (kernel - 1) + 1)) / stride + 1;
 }
 
-// What the functions for images hand to those for any number of axes.
+// Arguments that the image functions pass to those for any number of axes.
 struct ImageGeometry {
   ImageGeometry(int channels, int height, int width, int kernel_h, int kernel_w, int pad_h,
                 int pad_w, int stride_h, int stride_w, int dilation_h, int dilation_w)

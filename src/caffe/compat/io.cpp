@@ -14,7 +14,7 @@
 namespace caffe::bvlc {
 namespace {
 
-// Runs `fn`; false, with the error logged, where it throws `Caught`.
+// Runs `fn`; returns false, with the error logged, if it throws `Caught`.
 template <typename Caught, typename Fn>
 bool Succeeds(Fn fn) {
   try {
@@ -26,7 +26,7 @@ bool Succeeds(Fn fn) {
   }
 }
 
-// Planes, as a datum has them.
+// Stores the pixels as planes, as required in a datum.
 void SetPixels(const data::ImageView& image, Datum* datum) {
   const auto [channels, height, width] = image.extents;
   datum->set_channels(channels);
@@ -75,7 +75,7 @@ void ReadProtoFromTextFileOrDie(const char* filename, Message* proto) {
   ReadTextProto(filename, proto);
 }
 bool ReadProtoFromBinaryFile(const char* filename, Message* proto) {
-  ReadFile(filename);  // throws where there is no such file
+  ReadFile(filename);  // throws if there is no such file
   return Succeeds<IoError>([&] { ReadBinaryProto(filename, proto); });
 }
 void ReadProtoFromBinaryFileOrDie(const char* filename, Message* proto) {

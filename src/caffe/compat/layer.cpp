@@ -5,7 +5,7 @@
 namespace caffe::bvlc {
 namespace {
 
-// -1: no rule.
+// -1: any number.
 void CheckCount(const char* what, size_t count, int exact, int least, int most) {
   const int blobs = static_cast<int>(count);
   Require(exact < 0 || blobs == exact, "takes ", exact, " ", what, " blob(s), has ", blobs);

@@ -19,7 +19,7 @@
 namespace caffe::bvlc {
 namespace {
 
-// The thread's place among workers, while the user's code runs.
+// Sets the thread's rank among workers while the user's code runs.
 class PlaceScope {
  public:
   PlaceScope(int rank, int ranks)
@@ -40,8 +40,8 @@ class PlaceScope {
 
 }  // namespace
 
-// The user's object and the blobs that it works on. They are the bridge's own and stay the same
-// from call to call; their memory is lent by the plan.
+// The user's object and its blobs. The bridge owns the blobs, which stay the same for all calls;
+// the plan lends their memory.
 template <typename Dtype>
 struct LayerBridge<Dtype>::Instance {
   using Blob = bvlc::Blob<Dtype>;
@@ -54,8 +54,8 @@ struct LayerBridge<Dtype>::Instance {
   DataPlace place;
   CallMemory memory;
   bool is_set_up = false;
-  // Reshape, or Forward too, has been called for the pass that is about to run again with a plan
-  // that fits.
+  // True if Reshape (is_reshaped) or Forward too (has_run) was called for a pass that is about to
+  // be repeated with a plan of the right shapes.
   bool is_reshaped = false, has_run = false;
 
   Blob* Find(const std::string& blob) {
@@ -112,7 +112,7 @@ void LayerBridge<Dtype>::Instance::CheckParams(const KernelContext& ctx, size_t 
   }
 }
 
-// Where not, the call is going to be repeated, and Reshape is not called again for it.
+// If it returns false, the call will be repeated, without calling Reshape again.
 template <typename Dtype>
 bool LayerBridge<Dtype>::Instance::FitsPlan(const KernelContext& ctx) {
   is_reshaped = false;
@@ -133,7 +133,7 @@ void LayerBridge<Dtype>::Instance::LendForward(const KernelContext& ctx, Loans* 
     const auto bottom = std::find(bottoms.begin(), bottoms.end(), tops[i]);
     const TensorView* const from =
         bottom == bottoms.end() ? nullptr : &ctx.inputs[bottom - bottoms.begin()];
-    // Memory that is only overwritten is lent as it is.
+    // Memory that is only overwritten is lent with its old contents.
     loans->Lend(*tops[i], Part::kData, from != nullptr ? from : &ctx.outputs[i], &ctx.outputs[i]);
   }
   for (size_t i = 0; i < params().size(); ++i) {
@@ -172,13 +172,13 @@ std::vector<Shape> LayerBridge<Dtype>::Instance::Forward(const KernelContext& ct
   });
   CheckBottoms(ctx, method);
   CheckParams(ctx, bottoms.size(), method);
-  // Layers whose number of items is a result, like those that propose boxes, know it only now.
+  // Some layers, such as those that propose boxes, know the number of their items only now.
   has_run = !FitsPlan(ctx);
   has_run ? loans.Keep() : loans.Store();
   return has_run ? TopShapes() : std::vector<Shape>();
 }
 
-// Of a call that has run before the plan fitted: the blobs have kept them.
+// For a call that ran before the plan had the right shapes: the blobs have kept its results.
 template <typename Dtype>
 void LayerBridge<Dtype>::Instance::StoreResults(const KernelContext& ctx) {
   is_reshaped = false;
@@ -201,7 +201,7 @@ void LayerBridge<Dtype>::Instance::LendBackward(const KernelContext& ctx, Loans*
     if (IsTop(bottoms[i])) continue;
     loans->Lend(*bottoms[i], Part::kData, &ctx.inputs[i], nullptr);
     if (!ctx.has_output(static_cast<int>(i))) continue;
-    // What Forward has left in the diff is still there, as some layers expect.
+    // Keeps what Forward left in the diff, because some layers expect it.
     const bool is_kept = bottoms[i]->diff()->head() != SyncedMemory::UNINITIALIZED;
     const TensorView kept = PlainView(ctx.outputs[i].shape, kDTypeOf<Dtype>,
                                       is_kept ? memory.Read(*bottoms[i]->diff()) : nullptr);
@@ -321,7 +321,7 @@ void LayerBridge<Dtype>::SetUp(const std::vector<Shape>& bottoms) const {
   self.is_set_up = true;
 }
 
-// A net is wired, and knows its losses, before a layer is set up.
+// A net is connected, and knows its losses, before any layer is set up.
 template <typename Dtype>
 void LayerBridge<Dtype>::CheckLossWeights() const {
   for (int i = 0; i < NumTops(); ++i) {

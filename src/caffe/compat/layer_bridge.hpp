@@ -1,4 +1,4 @@
-// LayerBridge: a layer that was written for Caffe, inside a compiled net.
+// LayerBridge: runs a layer that was written for Caffe in a compiled net.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace caffe::bvlc {
 
-// Runs the user's code; what it throws says which method it was. The net adds the layer.
+// Runs the user's code; adds the method's name to errors. The net adds the layer.
 template <typename Fn>
 decltype(auto) InMethod(const char* method, Fn&& fn) {
   try {
@@ -38,7 +38,7 @@ class LayerBridge final : public ::caffe::Layer {
 
   // The user's object.
   const std::shared_ptr<bvlc::Layer<Dtype>>& object() const;
-  // Its blobs show the net's parameters from now on, to those who look at it between two passes.
+  // Makes the object's blobs show the net's parameters, for callers that read them between passes.
   void ShowParams(const std::vector<std::shared_ptr<::caffe::Blob>>& params) const;
 
   struct Instance;

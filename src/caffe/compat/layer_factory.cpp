@@ -25,7 +25,7 @@ std::shared_ptr<::caffe::Layer> MakeBridgeOf(const LayerParameter& param) {
       param, InMethod("the constructor", [&] { return creator(param); }));
 }
 
-// For nets: in double where the layer's text says so, and where there is nothing else.
+// For nets: uses double if the layer's definition says so, or if there is no float version.
 std::shared_ptr<::caffe::Layer> MakeBridge(const LayerParameter& param) {
   const bool wants_double = param.forward_type() == DOUBLE;
   const bool has_double = Creators<double>().count(param.type()) > 0;
@@ -34,7 +34,7 @@ std::shared_ptr<::caffe::Layer> MakeBridge(const LayerParameter& param) {
   return MakeBridgeOf<float>(param);
 }
 
-// A layer is registered for float and for double, one after the other.
+// A layer is registered first for float, then for double.
 template <typename Dtype>
 void CheckIsFree(const std::string& type) {
   using Other = std::conditional_t<std::is_same_v<Dtype, float>, double, float>;

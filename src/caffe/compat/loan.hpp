@@ -1,4 +1,4 @@
-// Loans: tensors of a plan as a user's blobs, for the time of one call.
+// Loans: lend tensors of a plan to a user's blobs for the duration of one call.
 #pragma once
 
 #include <cstring>
@@ -14,26 +14,25 @@
 
 namespace caffe::bvlc {
 
-// Where the tensors of a call are, in the host's memory or a GPU's, and the memory that blobs have
-// for the time of calls there: copies on the other side, and what is of another type than the
-// tensor, are allocated once.
+// The location of a call's tensors, in host or GPU memory, and memory for the blobs in calls there:
+// copies on the other side, and conversions of tensors of other types, are allocated only once.
 class CallMemory {
  public:
-  // Null: the host's memory.
+  // Null selects host memory.
   void MoveTo(Device* gpu) {
     if (gpu != gpu_) Trim();
     gpu_ = gpu;
   }
   Device* gpu() const { return gpu_; }
 
-  // Of that many bytes: the caller's, or (null) its own.
+  // Returns `bytes` bytes at `data`, which the caller owns, or, if null, in memory of this object.
   shared_ptr<SyncedMemory> Take(size_t bytes, void* data) {
     std::vector<shared_ptr<SyncedMemory>>& memories = data != nullptr ? lent_ : own_;
     const shared_ptr<SyncedMemory> memory = FindFree(memories, bytes);
     if (data != nullptr) gpu_ != nullptr ? memory->set_gpu_data(data) : memory->set_cpu_data(data);
     return memory;
   }
-  // Lets go of what no blob has now.
+  // Frees memory that no blob uses now.
   void Trim() {
     const auto is_free = [](const auto& memory) { return memory.use_count() == 1; };
     std::erase_if(lent_, is_free);
@@ -54,7 +53,7 @@ class CallMemory {
       gpu_->default_stream().FillZero(to.data, to.bytes());
     }
   }
-  // Converts.
+  // Copies with type conversion.
   void Copy(const TensorView& from, const TensorView& to) const {
     if (to.count() == 0 || from.data == to.data) return;
     if (gpu_ == nullptr) {
@@ -79,9 +78,9 @@ class CallMemory {
 
 enum class Part { kData, kDiff };
 
-// A part of `blob`, which has the tensor's shape, becomes what `from` holds (null: zeros), and `to`
-// (null: nothing) gets what the call leaves there. Where a tensor has elements of Dtype the blob
-// has the tensor's own memory; else values are converted on both ways.
+// Lends memory to one part of `blob`, which must have the tensor's shape. It starts with the values
+// of `from` (null: zeros), and Store() copies the results to `to` (null: nothing). A tensor with
+// elements of Dtype is used in place; other types are converted in both directions.
 template <typename Dtype>
 class Loan {
  public:
@@ -104,7 +103,7 @@ class Loan {
       place_.Copy(PlainView(plain.shape, from->dtype, from->data), plain);
     }
     memory_ = lent_;
-    blob_.capacity_ = static_cast<int>(tensor->count());  // growth takes memory of the blob's own
+    blob_.capacity_ = static_cast<int>(tensor->count());  // a growing blob allocates its own memory
   }
   // A blob that has grown keeps its new memory.
   ~Loan() {
@@ -137,7 +136,7 @@ class Loan {
   const TensorView* to_;
 };
 
-// Those of one call. They end in reverse order, because a blob may be lent more than one tensor.
+// The loans of one call. They end in reverse order, because a blob may get several tensors.
 template <typename Dtype>
 class Loans {
  public:
@@ -151,11 +150,11 @@ class Loans {
   void Lend(Blob<Dtype>& blob, Part part, const TensorView* from, const TensorView* to) {
     loans_.emplace_back(place_, blob, part, from, to);
   }
-  // After the call, when the blobs still have the tensors' shapes.
+  // Called after the call, if the blobs still have the tensors' shapes.
   void Store() {
     for (Loan<Dtype>& loan : loans_) loan.Store();
   }
-  // When they have not: the blobs keep what the call has left in them, in memory of their own.
+  // Called if they have not: the blobs keep the results in memory of their own.
   void Keep() {
     for (Loan<Dtype>& loan : loans_) loan.Keep();
   }

@@ -37,7 +37,7 @@ template <typename Dtype>
 void MemoryDataLayer<Dtype>::Reset(Dtype* data, Dtype* label, int n) {
   if constexpr (std::is_same_v<Dtype, float>) {
     Give(data, label, n);
-  } else {  // the net's layer takes floats
+  } else {  // the net's layer expects floats
     Require(data != nullptr && label != nullptr, "Reset: data and labels must be given");
     data_.assign(data, data + static_cast<size_t>(n) * channels() * height() * width());
     labels_.assign(label, label + n);

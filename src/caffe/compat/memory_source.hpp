@@ -1,4 +1,4 @@
-// MemorySource: the bytes behind a SyncedMemory.
+// MemorySource: the storage of a SyncedMemory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ class MemorySource {
  public:
   virtual ~MemorySource() = default;
 
-  // `writes`: the caller may change what it gets.
+  // `writes`: true if the caller may change the memory.
   virtual void* Cpu(bool writes) = 0;
   virtual void* Gpu(bool writes) = 0;
   virtual void SetCpu(void* memory) = 0;
@@ -22,7 +22,7 @@ class MemorySource {
   virtual size_t size() const = 0;
 };
 
-// Data or diff of a net's blob, as the user's plain array of Dtype.
+// The data or diff of a net's blob, as a plain array of Dtype.
 template <typename Dtype>
 std::unique_ptr<MemorySource> TensorOf(std::shared_ptr<NetBlob> blob, bool is_diff);
 

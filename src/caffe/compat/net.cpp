@@ -35,7 +35,7 @@ NetParameter ReadFile(const string& file, Phase phase, int level, const vector<s
   return param;
 }
 
-// Inputs whose memory the caller has lent.
+// Reads the inputs whose memory belongs to the caller.
 template <typename Dtype>
 void ReadBorrowed(const NetAccess& access) {
   for (const std::shared_ptr<NetBlob>& input : access.inputs) {
@@ -158,7 +158,7 @@ void Net<Dtype>::ShowParams() {
   }
 }
 
-// The lists may grow between two passes.
+// Callbacks may be added between two passes.
 template <typename Dtype>
 void Net<Dtype>::ListenOnce() {
   if (listens_ || (!debug_info_ && before_forward_.empty() && after_forward_.empty() &&

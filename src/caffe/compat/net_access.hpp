@@ -1,4 +1,4 @@
-// What Net<Dtype> and Solver<Dtype> stand for.
+// The Cortado objects that Net<Dtype> and Solver<Dtype> wrap.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class SolverAccess {
   const std::unique_ptr<::caffe::Solver> solver;
 };
 
-// Nets and layers of double compute in double.
+// Nets of double compute in double.
 template <typename Dtype>
 NetOptions OptionsOf() {
   NetOptions options;
@@ -33,7 +33,7 @@ NetOptions OptionsOf() {
   return options;
 }
 
-// Layers that were written for Caffe are told by their own text that they are of double.
+// Marks layers that were written for Caffe as double in their definitions.
 void MakeDouble(NetParameter* param);
 
 }  // namespace caffe::bvlc

@@ -1,4 +1,4 @@
-// NetBlob: what a Blob<Dtype> of these headers keeps of a net's blob.
+// NetBlob: the part of a net's blob that Blob<Dtype> of these headers stores.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@ class NetBlob {
       : blob(std::move(net_blob)), is_input(is_input) {}
 
   const std::shared_ptr<::caffe::Blob> blob;
-  const bool is_input;  // of its net
+  const bool is_input;  // an input of its net
 
-  // set_cpu_data() of an input: the net copies the caller's memory before each forward pass.
+  // Implements set_cpu_data() of an input: the net copies the caller's memory before each forward
+  // pass.
   void Borrow(void* memory) {
     borrowed_ = memory;
     borrowed_count_ = blob->count();
   }
-  // Null where there is none, or the blob has outgrown it.
+  // Null if there is none, or if the blob has outgrown it.
   void* borrowed() {
     if (blob->count() > borrowed_count_) borrowed_ = nullptr;
     return borrowed_;

@@ -1,4 +1,4 @@
-// RandomScope: while it exists, Caffe::rng_stream() is a stream of its own.
+// RandomScope: while it exists, Caffe::rng_stream() is a separate stream.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace caffe::bvlc {
 
-// What a layer draws depends on the net's seed, the layer and the pass alone, so that a resumed run
-// continues as it would have, whatever else draws in the thread.
+// A layer's random numbers depend only on the net's seed, the layer and the pass, so that a resumed
+// run continues with the same numbers, regardless of other draws in the thread.
 class RandomScope {
  public:
   RandomScope(uint64_t seed, std::string_view layer, uint64_t pass)

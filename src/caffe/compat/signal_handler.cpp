@@ -24,7 +24,7 @@ void Install(int signal, struct sigaction* old) {
     throw Error(StrCat("cannot install a handler for signal ", signal));
 }
 
-// Whether it was set since the last call.
+// True if the flag was set since the last call.
 bool Take(volatile sig_atomic_t* flag) {
   const bool was_set = *flag != 0;
   *flag = 0;

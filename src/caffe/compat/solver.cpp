@@ -13,7 +13,7 @@
 namespace caffe::bvlc {
 namespace {
 
-// The nets of the files that the solver names, as nets in its text.
+// Replaces the net files that the solver names by their definitions.
 void ReadNets(SolverParameter* param) {
   const auto read = [](const char* field, const string& file, NetParameter* net) {
     *net = ReadNetOfSolver(field, file);

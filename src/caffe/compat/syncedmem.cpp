@@ -12,7 +12,7 @@
 namespace caffe::bvlc {
 namespace {
 
-// Bytes of its own, or the caller's, on the host and on the GPU.
+// Memory of its own or of the caller, on the host and on the GPU.
 class OwnMemory final : public MemorySource {
  public:
   explicit OwnMemory(size_t size) : size_(size) {}
@@ -64,7 +64,7 @@ class OwnMemory final : public MemorySource {
   size_t size() const override { return size_; }
 
  private:
-  // In a layer's call on a GPU, memory that is copied faster.
+  // Uses pinned memory during a layer's call on a GPU, for faster copies.
   std::shared_ptr<void> AllocateOnHost() const {
     const CallScope* const call = CallScope::Current();
     if (call == nullptr || call->gpu() == nullptr) {
@@ -76,7 +76,7 @@ class OwnMemory final : public MemorySource {
     std::memset(memory.get(), 0, size_);
     return memory;
   }
-  // A layer that is set up before its net's GPU is known may have asked for memory on another.
+  // A layer that is set up before its net's GPU is known may have memory on another GPU.
   void LeaveGpu() {
     if (head_ != SyncedMemory::UNINITIALIZED) {
       Cpu(false);
@@ -88,7 +88,7 @@ class OwnMemory final : public MemorySource {
 
   size_t size_;
   std::shared_ptr<void> own_cpu_, own_gpu_;
-  Device* gpu_device_ = nullptr;  // of gpu_
+  Device* gpu_device_ = nullptr;  // device of gpu_
   void* cpu_ = nullptr;
   void* gpu_ = nullptr;
   SyncedMemory::SyncedHead head_ = SyncedMemory::UNINITIALIZED;
@@ -100,7 +100,7 @@ class NetTensor final : public MemorySource {
   NetTensor(std::shared_ptr<NetBlob> shown, bool is_diff)
       : shown_(std::move(shown)), blob_(shown_->blob), is_diff_(is_diff) {}
 
-  // Held, because programs for Caffe keep pointers over many passes.
+  // Holds the memory, because programs for Caffe keep pointers over many passes.
   void* Cpu(bool writes) override {
     if (!is_diff_ && shown_->borrowed() != nullptr) return shown_->borrowed();
     held_ = is_diff_ ? blob_->hold_cpu_diff<Dtype>() : blob_->hold_cpu_data<Dtype>();

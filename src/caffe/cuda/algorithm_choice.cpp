@@ -17,7 +17,7 @@ namespace caffe::cuda {
 namespace {
 
 constexpr int kTimedRuns = 3;
-// Of each output, this many stretches of so many elements are compared.
+// Comparisons use kStretches ranges of kStretch elements of each output.
 constexpr int64_t kStretches = 4, kStretch = 1 << 14;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -32,7 +32,8 @@ std::string TextOf(std::span<const OperandDesc> operands) {
   return text;
 }
 
-// So that what an algorithm leaves out, or reads before it was written, shows.
+// Reveals results that an algorithm does not write, and scratch memory that it reads before
+// writing.
 void SpoilResults(Device& device, std::span<const TimedBuffer> buffers,
                   std::span<void* const> places) {
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -120,13 +121,13 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> 
     return {};
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
-    // A net's kernels leave something in the scratch memory that they share, too.
+    // A net's kernels leave data in the scratch memory that they share, too.
     FillWithNoise(device, buffers[i].numbers.value_or(DType::kFloat), places[i], buffers[i].bytes,
                   i);
   }
-  device.Synchronize();  // what fails now has failed before
+  device.Synchronize();  // reports errors of earlier work here
   LaunchTimer timer(device);
-  // Throws DeviceFault where an algorithm costs the device, before another one is tried.
+  // Throws DeviceFault if an algorithm breaks the device, before another one is tried.
   const auto time = [&](size_t algorithm) {
     bool runs = false;
     if (!may_try(algorithm)) return kNever;
@@ -143,7 +144,7 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> 
   for (size_t algorithm = 0; algorithm < count; ++algorithm) {
     if (agree[algorithm]) running.push_back(algorithm);
   }
-  // In turn: the chip's clock rises in the first milliseconds.
+  // Alternates between the algorithms, because the GPU clock rises in the first milliseconds.
   std::vector<double> seconds(count, kNever);
   for (int run = 0; run < kTimedRuns; ++run) {
     for (const size_t algorithm : running)

@@ -1,11 +1,11 @@
-// Kernels that write some channels of a tensor whose others are there already.
+// For kernels that write some channels of a tensor whose other channels are already written.
 #pragma once
 
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cuda {
 
-// Of ConvInto: copies `whole` where the result does not have its memory.
+// For ConvInto: copies `whole` if the result does not share its memory.
 void KeepOtherChannels(const KernelContext& ctx);
 
 }  // namespace caffe::cuda

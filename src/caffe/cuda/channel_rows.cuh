@@ -1,9 +1,9 @@
-// Tensors whose channels lie last, as rows of packs: a thread owns a pack of neighbouring channels,
-// keeps what it needs of them in registers, and walks down the rows with several loads in flight.
+// Channels-last tensors as rows of packs: a thread owns a pack of neighbouring channels, keeps
+// their constants in registers, and walks down the rows with several loads in flight.
 //
-// MapRows() changes each element. SumRows() sums over the rows in one launch: the block that ends
-// last adds up what the others left, in the order of their numbers, so that a sum does not depend
-// on who was last.
+// MapRows() changes each element. SumRows() sums over the rows in one launch: the block that
+// finishes last adds the partial sums of all blocks, in a fixed order, so that the result does not
+// depend on which block was last.
 #pragma once
 
 #include <bit>
@@ -15,18 +15,18 @@
 
 namespace caffe::cuda {
 
-// Two blocks for each multiprocessor of an H200, which is one wave of kernels that hold sums and
-// loads in registers; maps need fewer of them.
+// Two blocks for each multiprocessor of an H200: one wave of kernels that hold sums and loads in
+// registers. Maps need fewer registers.
 inline constexpr int64_t kSumBlocks = 264, kMapBlocks = 528;
-// Packs of a row that a block covers at most: a warp's.
+// Maximum number of packs of a row that a block covers: one per lane of a warp.
 inline constexpr int kMostColumns = kWarpThreads;
 
 // A matrix of rows of packs, cut into tiles of columns and parts of rows.
 struct RowTiles {
   int64_t rows = 0;
-  int packs = 0;      // of a row
-  int columns = 0;    // of a block
-  int tiles = 0;      // of a row
+  int packs = 0;      // in a row
+  int columns = 0;    // of a block, in packs
+  int tiles = 0;      // in a row
   int64_t parts = 1;  // blocks that share a tile
   int64_t block_rows = 0;
 
@@ -45,12 +45,12 @@ struct RowTiles {
   __device__ int64_t part() const { return blockIdx.x / static_cast<unsigned>(tiles); }
   __device__ int column() const { return static_cast<int>(threadIdx.x) % columns; }
   __device__ int row() const { return static_cast<int>(threadIdx.x) / columns; }
-  // The thread's pack of each row that it walks.
+  // The thread's pack within each row that it walks.
   __device__ int pack() const { return tile() * columns + column(); }
   __device__ bool has_work() const { return row() < block_rows && pack() < packs; }
   __device__ int64_t first_row() const { return part() * block_rows + row(); }
   __device__ int64_t stride() const { return parts * block_rows; }
-  // Rows that the thread walks.
+  // Number of rows that the thread walks.
   __device__ int count() const {
     return static_cast<int>(Divide(rows - first_row() + stride() - 1, stride()));
   }
@@ -58,7 +58,7 @@ struct RowTiles {
 
 enum class Walk { kDown, kUp };
 
-// use(body.Load(i), i) for the thread's pack i of each row, kUnrolled loads ahead.
+// Calls use(body.Load(i), i) for the thread's pack i of each row, loading kUnrolled packs ahead.
 template <int kUnrolled, typename Body, typename Use>
 __device__ inline void WalkRows(const RowTiles& tiles, Walk walk, const Body& body,
                                 const Use& use) {
@@ -77,9 +77,9 @@ __device__ inline void WalkRows(const RowTiles& tiles, Walk walk, const Body& bo
   for (; left > 0; --left, at += step) use(body.Load(at), at);
 }
 
-// body.Channels(pack) is what the thread keeps, body.Load(i) what it reads, and
-// body.Store(channels, loaded, i) makes the result. It walks up: the rows that the pass before it
-// read last are still in the cache.
+// body.Channels(pack) returns the constants that the thread keeps, body.Load(i) its operands, and
+// body.Store(channels, loaded, i) writes the result. Walks upwards, because the rows that the
+// previous pass read last are still in the cache.
 template <int kUnrolled, typename Body>
 __global__ void __launch_bounds__(kBlockThreads) MapRowsKernel(Body body, RowTiles tiles) {
   if (!tiles.has_work()) return;
@@ -100,7 +100,8 @@ struct PackSums {
   A values[K][N] = {};
 };
 
-// How many blocks of each tile are done. The last one finds so and leaves 0 for the next launch.
+// Counts the finished blocks of each tile. The last block resets the count to 0 for the next
+// launch.
 class TileCounters {
  public:
   TileCounters(int64_t tiles, Device& device) {
@@ -110,18 +111,18 @@ class TileCounters {
   unsigned* get() const { return static_cast<unsigned*>(memory_.get()); }
 
  private:
-  std::shared_ptr<void> memory_;  // zeros at first, as all memory of devices
+  std::shared_ptr<void> memory_;  // zero-initialised, as all device memory
 };
 
-// A block's memory for sums, a row of threads' numbers for each sum. The padding keeps what threads
-// read together in different banks.
+// Shared memory for a block's sums: a row of the threads' values for each sum. The padding puts
+// values that threads read together into different banks.
 template <int K, int N, typename A>
 struct SumTile {
   static constexpr int kRow = kBlockThreads + 4;
   A values[K][N][kRow];
 };
 
-// The sums over all rows of the block of channel `channel` of the tile.
+// Sums over all rows of the block for channel `channel` of the tile.
 template <int K, int N, typename A>
 __device__ inline Sums<K, A> SumOfBlock(const SumTile<K, N, A>& tile, const RowTiles& tiles,
                                         int channel) {
@@ -135,7 +136,7 @@ __device__ inline Sums<K, A> SumOfBlock(const SumTile<K, N, A>& tile, const RowT
   return sums;
 }
 
-// Whether the calling block is the last of its tile's; what the others wrote is then visible.
+// True if the calling block is the last of its tile; then the other blocks' writes are visible.
 __device__ inline bool IsLastOfTile(const RowTiles& tiles, unsigned* counters) {
   __shared__ bool is_last;
   __threadfence();
@@ -149,15 +150,15 @@ __device__ inline bool IsLastOfTile(const RowTiles& tiles, unsigned* counters) {
   return is_last;
 }
 
-// 16 bytes of what other blocks wrote, which may not be in this one's cache.
+// Loads 16 bytes written by other blocks, bypassing this multiprocessor's cache.
 template <typename A>
 __device__ inline Pack<A, kPackSize<A>> LoadWritten(const A* at) {
   return std::bit_cast<Pack<A, kPackSize<A>>>(__ldcg(reinterpret_cast<const uint4*>(at)));
 }
 
-// Adds up the parts of a tile of `count` channels: groups of threads take parts in turn, a pack of
-// channels each, and then a thread per channel adds the groups' sums. A part comes from the cache
-// that all blocks share, which takes a quarter of a microsecond, so several are on their way.
+// Adds the partial sums of a tile of `count` channels: groups of threads take parts in turn, a pack
+// of channels each, and then a thread per channel adds the groups' sums. Loading a part from the
+// shared L2 cache takes a quarter of a microsecond, so several loads are in flight.
 template <int K, int N, typename A, typename Finish>
 __device__ inline void FinishTile(const PartialSums<A>& partial, int64_t first, int count,
                                   SumTile<K, N, A>& tile, const Finish& finish) {
@@ -210,7 +211,8 @@ __device__ inline void FinishTile(const PartialSums<A>& partial, int64_t first, 
   finish(first + threadIdx.x, sums);
 }
 
-// body.Add(channels, loaded, i, sums) adds a pack to PackSums, finish(c, sums) uses a channel's.
+// body.Add(channels, loaded, i, sums) adds a pack to PackSums; finish(c, sums) uses a channel's
+// sums.
 template <int kUnrolled, int K, int N, typename A, typename Body, typename Finish>
 __global__ void __launch_bounds__(kBlockThreads, 2)
     SumRowsKernel(Body body, Finish finish, RowTiles tiles, PartialSums<A> partial,
@@ -239,7 +241,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
   FinishTile<K>(partial, first, count, tile, finish);
 }
 
-// What SumRows() needs for rows of packs of N channels of A.
+// State of SumRows() for rows of packs of N channels of A.
 template <int K, int N, typename A>
 class RowSums {
  public:

@@ -1,5 +1,5 @@
-// Statistics of a convolution's result, and the running ones after them: what ConvStatistics makes
-// behind the convolution.
+// Statistics of a convolution's result and the running statistics: the second part of
+// ConvStatistics.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 
 namespace caffe::cuda {
 
-// In one pass over the result.
+// Computes the statistics in one pass over the result.
 class ChannelStatistics {
  public:
   ChannelStatistics(const ops::ConvStatistics& op, const TensorDesc& y, Device& device);
   size_t workspace_bytes() const { return workspace_bytes_; }
-  // Of the output kY, into the others.
+  // Reads the output kY, writes the other outputs.
   void Run(const KernelContext& ctx, void* workspace) const { run_(ctx, workspace); }
 
  private:
@@ -22,8 +22,9 @@ class ChannelStatistics {
   size_t workspace_bytes_ = 0;
 };
 
-// From each channel's sum and sum of squares, float numbers that an engine has left. The variance
-// is their difference, so where it is below 1e-4 of the mean's square, the channel is read again.
+// Computes statistics from each channel's sum and sum of squares, as floats from an engine. The
+// variance is their difference, so if it is below 1e-4 of the mean's square, the channel is read
+// again.
 void StatisticsOfSums(const ops::ConvStatistics& op, const KernelContext& ctx, const float* sums,
                       const float* squares);
 

@@ -11,7 +11,7 @@ namespace {
 
 using ops::Conv;
 
-// The workspace: images, filter, what the kernel on them needs.
+// Layout of the workspace: images, filter, workspace of the kernel that uses them.
 size_t FilterOffset(const CopiedOperands& copied) {
   return AlignWorkspace(copied.images.bytes());
 }
@@ -26,7 +26,7 @@ TensorView At(const OperandDesc& desc, const KernelContext& ctx, size_t offset) 
   return view;
 }
 
-// `run` on the copies, of which `is_gradient` says whether the filter is a result.
+// Runs `run` on the copies; with `is_gradient` the filter is a result.
 void RunOnCopies(const CopiedOperands& copied, bool is_gradient,
                  const std::function<void(const KernelContext&)>& run, const KernelContext& ctx) {
   std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
@@ -63,7 +63,7 @@ KernelOrRefusal OnCopies(const KernelRequest& request, const Op& op, const Copie
   std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
   inputs[0] = copied.images;
   (is_gradient ? outputs[ops::ConvGradWeights::kDw] : inputs[Conv::kW]) = copied.filter;
-  const auto kept = std::make_shared<Op>(op);  // for as long as the kernel
+  const auto kept = std::make_shared<Op>(op);  // lives as long as the kernel
   KernelOrRefusal answer = make({*kept, inputs, outputs, request.device, request.settings});
   Kernel* const kernel = std::get_if<Kernel>(&answer);
   if (kernel == nullptr) return answer;

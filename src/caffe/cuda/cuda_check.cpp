@@ -9,12 +9,12 @@
 namespace caffe::cuda {
 namespace {
 
-// Errors that older toolkits do not name.
+// Errors without a name in older toolkits.
 constexpr auto kContained = static_cast<cudaError_t>(226);
 constexpr auto kTensorMemoryLeak = static_cast<cudaError_t>(721);
 constexpr auto kExternalDevice = static_cast<cudaError_t>(911);
 
-// What the user can do, where there is something.
+// Advice for the user, or null.
 const char* Advice(cudaError_t status) {
   switch (static_cast<int>(status)) {
     case cudaErrorMemoryAllocation:
@@ -64,8 +64,8 @@ const char* Advice(cudaError_t status) {
 
 }  // namespace
 
-// By CUDA's description of the errors. It does not say so of cudaErrorUnknown, nor of
-// cudaErrorDevicesUnavailable, which may pass.
+// Based on CUDA's description of the errors. It does not call cudaErrorUnknown fatal, nor
+// cudaErrorDevicesUnavailable, which may be temporary.
 bool IsFault(cudaError_t status) {
   switch (static_cast<int>(status)) {
     case cudaErrorECCUncorrectable:
@@ -100,7 +100,7 @@ void ForgetCudaError() {
 
 void ThrowCudaError(cudaError_t status, const char* call) {
   ForgetCudaError();  // so that the next call does not report it again
-  // "cudaMalloc" of "cudaMalloc(&p, bytes)": a message names calls, not our variables.
+  // Reduces "cudaMalloc(&p, bytes)" to "cudaMalloc": a message names calls, not our variables.
   const std::string_view name = std::string_view(call).substr(0, std::string_view(call).find('('));
   const char* advice = Advice(status);
   const std::string message =

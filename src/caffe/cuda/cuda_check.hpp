@@ -1,4 +1,4 @@
-// Statuses of the CUDA runtime turned into exceptions.
+// Converts statuses of the CUDA runtime to exceptions.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,9 +7,9 @@
 
 namespace caffe::cuda {
 
-// Throws DeviceError: the call, what it returned, and what the user can do about it. DeviceFault
-// for errors of work that was launched before, which any call may return, unless
-// CUDA_LAUNCH_BLOCKING=1 makes launches wait for their work.
+// Throws DeviceError: the call, its status, and advice for the user. Throws DeviceFault for errors
+// of asynchronous work launched earlier, which any call may return, unless CUDA_LAUNCH_BLOCKING=1
+// makes launches wait for their work.
 [[noreturn]] void ThrowCudaError(cudaError_t status, const char* call);
 
 inline void CheckCuda(cudaError_t status, const char* call) {
@@ -20,14 +20,14 @@ inline void CheckCuda(cudaError_t status, const char* call) {
 inline constexpr const char* kNoMemoryAdvice =
     "lower batch_size (caffe plan shows what a net needs), or free the device";
 
-// Whether the device serves this process no more after the error.
+// True if the device cannot be used by this process any more after the error.
 bool IsFault(cudaError_t status);
 
-// Whether launches wait for their work: CUDA_LAUNCH_BLOCKING=1 in the environment. Nothing is
-// captured then, so that an error is that of the step that launches.
+// True with CUDA_LAUNCH_BLOCKING=1 in the environment: launches wait for their work. Nothing is
+// captured then, so that an error belongs to the step that launches.
 bool AreLaunchesBlocking();
 
-// Forgets the thread's last error, unless the device is lost with it.
+// Clears the thread's last error, unless the device is lost with it.
 void ForgetCudaError();
 
 }  // namespace caffe::cuda

@@ -26,15 +26,15 @@ std::string Describe(const ChipProperties& chip) {
                 ", ", chip.multiprocessors, " multiprocessors, ", chip.memory_bytes >> 30, " GiB)");
 }
 
-// For tests of several ranks on a machine with one GPU: each GPU serves for as many devices, with
-// streams of their own. NCCL takes a GPU once, so CAFFE_CUDA_LIBRARY_PATH then names the folder of a
-// stand-in (tests/one_gpu/nccl.cu).
+// For tests of several ranks on a machine with one GPU: each GPU serves as this many devices, each
+// with its own streams. NCCL uses a GPU only once, so CAFFE_CUDA_LIBRARY_PATH must name the folder
+// of a replacement (tests/one_gpu/nccl.cu).
 int DevicesPerGpu() {
   const char* const text = std::getenv("CAFFE_TEST_RANKS_PER_GPU");
   return text == nullptr ? 1 : std::clamp(std::atoi(text), 1, 8);
 }
 
-// Says in one sentence why there is no GPU to be had; the first call into CUDA of the process.
+// Explains in one sentence why no GPU is available; makes the process's first CUDA call.
 int CountGpus() {
   int driver = 0, runtime = 0, count = 0;
   CAFFE_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
@@ -43,7 +43,7 @@ int CountGpus() {
         "cuda: no NVIDIA driver is loaded (libcuda.so.1); install one, or run on the CPU "
         "(--set solver_mode=CPU and no --gpu)");
   }
-  // Drivers serve every runtime of their major version.
+  // Drivers support every runtime of their major version.
   if (driver / 1000 < runtime / 1000) {
     throw DeviceError(
         StrCat("cuda: the NVIDIA driver serves CUDA up to ", Version(driver),
@@ -66,7 +66,7 @@ ChipProperties PropertiesOf(int id) {
           properties.totalGlobalMem, properties.sharedMemPerBlockOptin};
 }
 
-// "GPU-01234567...", as nvidia-smi -L prints it but for the dashes.
+// "GPU-01234567...", as nvidia-smi -L prints it but without the dashes.
 std::string IdentityOf(int id) {
   cudaDeviceProp properties;
   CAFFE_CUDA_CHECK(cudaGetDeviceProperties(&properties, id));
@@ -87,14 +87,14 @@ void ThrowErrorOfEarlierWork(Device& device) {
   const auto stream = static_cast<cudaStream_t>(device.compute_stream().native());
   const cudaError_t status = cudaStreamQuery(stream);
   if (IsFault(status)) ThrowCudaError(status, "cudaStreamQuery");
-  ForgetCudaError();  // it is still at work, or may not be asked during a capture
+  ForgetCudaError();  // work is still running, or the query is not allowed during a capture
 }
 
 namespace {
 
 class RealCudaDevice final : public CudaDevice {
  public:
-  // `gpu`: the number that CUDA gives it.
+  // `gpu`: CUDA's device number.
   RealCudaDevice(int id, int gpu) : CudaDevice(id, PropertiesOf(gpu)), gpu_(gpu) {
     MakeCurrent();
     stream_ = MakeCudaStream();
@@ -135,7 +135,7 @@ class RealCudaDevice final : public CudaDevice {
     MakeCurrent();
     stream_->CopyFromHost(device, host, bytes);
   }
-  // Not the device: that is an error while another thread captures on any of its streams.
+  // Does not synchronise the device: that is an error while another thread captures on any stream.
   void Synchronize() override {
     MakeCurrent();
     stream_->Synchronize();
@@ -169,7 +169,7 @@ class RealCudaDevice final : public CudaDevice {
   const std::unique_ptr<Stream> default_stream_ = DefaultCudaStream();
 };
 
-// A chip that nets are planned for where it is not there.
+// A chip that nets are planned for without it being present.
 class DescribedCudaDevice final : public CudaDevice {
  public:
   explicit DescribedCudaDevice(ChipProperties chip) : CudaDevice(-1, std::move(chip)) {}
@@ -193,9 +193,9 @@ class DescribedCudaDevice final : public CudaDevice {
 };
 
 // Chips by the names that users give them, with the peaks of NVIDIA's data sheets ("T4 Tensor Core
-// GPU", "A100 80GB", "L40S", "H100", "H200" and "HGX B200"): of the SXM module where there is one,
-// without sparsity. The links are NVLink, half of the sum of both directions that the sheet has; T4
-// and L40S have PCI Express 3.0 x16 and 4.0 x16.
+// GPU", "A100 80GB", "L40S", "H100", "H200" and "HGX B200"): of the SXM module if there is one,
+// without sparsity. The links are NVLink, half of the data sheet's sum of both directions; T4 and
+// L40S have PCI Express 3.0 x16 and 4.0 x16.
 const std::array<ChipProperties, 6> kKnownChips = {{
     {"T4", 7, 5, 40, size_t{15} << 30, 65536, {320e9, 8.1e12, 0.25e12, 8.1e12, 65e12, 16e9}},
     {"A100",
@@ -232,9 +232,9 @@ std::shared_ptr<Device> DescribeChip(std::string_view name) {
                                " and their compute capabilities"));
 }
 
-// One object per device, so that nets on it share its stream and are in order. Nets in several
-// threads may: launches are in the order of the calls, and each net captures on a stream of its
-// own.
+// One object per device, so that nets on it share its stream and run in order. This also holds for
+// nets in several threads: launches are in the order of the calls, and each net captures on its own
+// stream.
 std::shared_ptr<Device> MakeRealDevice(int id) {
   static std::mutex mutex;
   static std::map<int, std::shared_ptr<Device>> devices;

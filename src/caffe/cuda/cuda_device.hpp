@@ -1,4 +1,4 @@
-// What kernel factories may ask of a CUDA device, whether it is there or only described.
+// Properties of a CUDA device, real or only described, for kernel factories.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,8 +17,8 @@ struct ChipProperties {
   int compute_minor = 0;
   int multiprocessors = 0;
   size_t memory_bytes = 0;
-  size_t shared_memory_per_block = 0;  // the most that a kernel may ask for
-  DevicePeaks peaks = {};              // of a described chip
+  size_t shared_memory_per_block = 0;  // maximum for a kernel
+  DevicePeaks peaks = {};              // only of a described chip
 };
 
 class CudaDevice : public Device {
@@ -28,7 +28,7 @@ class CudaDevice : public Device {
   bool is_host_accessible() const final { return false; }
 
   const ChipProperties& chip() const { return chip_; }
-  // Ordinal of the device; -1 where it is described.
+  // Ordinal of the device; -1 if it is described.
   int id() const { return id_; }
 
  protected:
@@ -39,9 +39,9 @@ class CudaDevice : public Device {
   const ChipProperties chip_;
 };
 
-// See ReservedBytes(). CUDA tells free bytes, not what it will take of them: code of kernels is
-// loaded when they first run, cuDNN makes a handle for each thread, and graphs get their
-// executables after the first iteration. NCCL takes its channels' buffers with the first reduction.
+// See ReservedBytes(). CUDA reports free bytes but not its own future use: code of kernels is
+// loaded when they first run, cuDNN creates a handle for each thread, and graphs are instantiated
+// after the first iteration. NCCL allocates its channels' buffers in the first reduction.
 inline size_t CudaReservedBytes(int ranks) {
   constexpr size_t kLibraries = size_t{512} << 20, kNccl = size_t{1} << 30;
   return ranks > 1 ? kLibraries + kNccl : kLibraries;
@@ -51,8 +51,8 @@ inline CudaDevice& CudaDeviceOf(const KernelRequest& request) {
   return static_cast<CudaDevice&>(request.device);
 }
 
-// After a call of a library that failed: throws the error of work that was launched before, where
-// that is the reason. Libraries have a runtime of their own, and call it their own error.
+// Called after a library call failed: throws the error of work launched earlier if that is the
+// cause. Libraries have a runtime of their own and report it as their own error.
 void ThrowErrorOfEarlierWork(Device& device);
 
 inline cudaStream_t StreamOf(const KernelContext& context) {

@@ -10,7 +10,7 @@ namespace {
 
 class CudaEvent final : public Event {
  public:
-  // Waiting spins where events are timed: their ends are awaited by those who measure.
+  // Timed events spin while waiting, because their measuring callers wait for them.
   explicit CudaEvent(bool is_timed) {
     cudaEvent_t event;
     const unsigned flags =
@@ -26,7 +26,7 @@ class CudaEvent final : public Event {
       CheckCuda(status, "cudaEventQuery");
       return true;
     }
-    ForgetCudaError();  // it is no error, but would be taken for that of a launch
+    ForgetCudaError();  // not an error, but would be reported as that of a launch
     return false;
   }
   double SecondsSince(const Event& earlier) const override {
@@ -42,15 +42,16 @@ class CudaEvent final : public Event {
 
 class CudaGraph final : public CapturedGraph {
  public:
-  // Takes all memory that the graph needs, on a stream that captures no more. Without the upload
-  // the first launch would take some, where a lack of it is an error of the step.
+  // Allocates all memory that the graph needs, on a stream that is not capturing any more. Without
+  // the upload the first launch would allocate, and running out of memory would be an error of the
+  // step.
   CudaGraph(GraphHandle graph, cudaStream_t stream) {
     CAFFE_CUDA_CHECK(cudaGraphGetNodes(graph.get(), nullptr, &num_nodes_));
     cudaGraphExec_t exec;
     CAFFE_CUDA_CHECK(cudaGraphInstantiate(&exec, graph.get(), 0));
     exec_.reset(exec);
     CAFFE_CUDA_CHECK(cudaGraphUpload(exec, stream));
-    CAFFE_CUDA_CHECK(cudaStreamSynchronize(stream));  // launches are on another stream
+    CAFFE_CUDA_CHECK(cudaStreamSynchronize(stream));  // launches use another stream
   }
   size_t num_nodes() const override { return num_nodes_; }
   cudaGraphExec_t exec() const { return exec_.get(); }
@@ -68,7 +69,7 @@ bool IsPinned(const void* host) {
 
 class CudaStream final : public Stream {
  public:
-  // Null: the default stream.
+  // A null handle is the default stream.
   explicit CudaStream(StreamHandle handle) : handle_(std::move(handle)) {}
 
   void* native() const override { return handle_.get(); }
@@ -91,7 +92,7 @@ class CudaStream final : public Stream {
       ring_.Send(*this, device, host, bytes, copy);
     } else {
       copy(device, host, bytes);
-      // A GPU that reads all of the host's memory itself may do so after the call.
+      // A GPU that can read all host memory directly may do so after the call.
       if (!IsPinned(host)) Synchronize();
     }
   }
@@ -124,7 +125,7 @@ class CudaStream final : public Stream {
   }
 
  private:
-  // What is replayed would read the host's memory as it is then.
+  // A replay would read the host memory's contents at that time.
   void CheckNotCapturing() const {
     CAFFE_ASSERT(!is_capturing_, "a copy between host and device is captured");
   }

@@ -1,4 +1,4 @@
-// Streams, events and captured graphs of CUDA, each owning its handle.
+// Streams, events and captured graphs of CUDA; each object owns its handle.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,8 +10,8 @@
 
 namespace caffe::cuda {
 
-// A handle and the call that destroys it. What the call returns is not looked at: it may report the
-// error of an earlier launch, which has been thrown already.
+// Calls the function that destroys a handle. Its status is ignored, because it may report the error
+// of an earlier launch, which has already been thrown.
 template <typename Handle, cudaError_t (*Destroy)(Handle)>
 struct HandleDeleter {
   using pointer = Handle;
@@ -25,11 +25,11 @@ using EventHandle = UniqueHandle<cudaEvent_t, cudaEventDestroy>;
 using GraphHandle = UniqueHandle<cudaGraph_t, cudaGraphDestroy>;
 using GraphExecHandle = UniqueHandle<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-// On the calling thread's current device.
+// Creates a stream on the calling thread's current device.
 std::unique_ptr<Stream> MakeCudaStream();
 std::unique_ptr<Event> MakeCudaEvent(bool is_timed);
-// CUDA's own of the device that is current when it is used (the "legacy" one, with which blocking
-// streams and those of single threads synchronise).
+// CUDA's default stream of the device that is current on use (the "legacy" one, which synchronises
+// with blocking streams and per-thread default streams).
 std::unique_ptr<Stream> DefaultCudaStream();
 
 }  // namespace caffe::cuda

@@ -11,7 +11,7 @@
 namespace caffe::cuda {
 namespace {
 
-// The files of cuDNN, which loads its parts from wherever the loader finds them.
+// The loaded files of cuDNN, which loads its parts from wherever the loader finds them.
 std::string LoadedParts() {
   std::string parts;
   const auto add = [](dl_phdr_info* info, size_t, void* to) {

@@ -1,4 +1,4 @@
-// What errors of cuDNN say.
+// Texts of cuDNN's errors.
 #pragma once
 
 #include <cudnn.h>
@@ -8,11 +8,11 @@
 
 namespace caffe::cuda {
 
-// Where cuDNN's parts do not belong together, it names the files that are loaded.
+// Names the loaded files if cuDNN's parts do not belong together.
 std::string CudnnErrorText(cudnnStatus_t status, const char* call);
 
-// The same for errors that come as texts, most of which have the status's name in them: whether
-// cuDNN's parts are missing or of different versions, and what comes behind the text then.
+// Takes an error text, which usually contains the status's name. Returns true if cuDNN's parts are
+// missing or of different versions. MixedPartsAdvice() is the text to append then.
 bool IsOfMixedParts(std::string_view error);
 std::string MixedPartsAdvice();
 

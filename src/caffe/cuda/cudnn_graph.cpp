@@ -7,8 +7,8 @@
 namespace caffe::cuda {
 namespace {
 
-// What cuDNN knows of a chip, in the form in which it writes and reads it. Its planner then decides
-// as it would on that chip.
+// The properties of a chip in cuDNN's own serialised form, so that its planner decides as it would
+// on that chip.
 std::shared_ptr<fe::DeviceProperties> PropertiesOf(const ChipProperties& chip) {
   const int version = chip.compute_major * 100 + chip.compute_minor * 10;
   // Turing's multiprocessors hold half as many threads as the others, Ada's three quarters.
@@ -33,7 +33,7 @@ std::shared_ptr<fe::DeviceProperties> PropertiesOf(const ChipProperties& chip) {
   return properties;
 }
 
-// Up to the last element, which lies beyond their number where there are gaps.
+// Size up to the last element, which is more than the number of elements if there are gaps.
 TimedBuffer BufferOf(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                      DType type) {
   int64_t last = 0;

@@ -1,5 +1,5 @@
-// Graphs of cuDNN 9: described op by op, planned for a device (one that is there, or one that is
-// only described), run. The files that include this take half a minute to compile.
+// Graphs of cuDNN 9: built op by op, planned for a device (present or only described), then run.
+// Files that include this header take half a minute to compile.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,17 @@ fe::DataType_t CudnnType(DType type);
 
 using CudnnTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-// Bytes of which a tensor's address is a multiple if nothing else is said: engines read and write
-// packs of as many. All tensors have that begin where memory was allocated.
+// Default alignment of tensors in bytes: engines read and write packs of this size. Every tensor at
+// the start of an allocation has it.
 inline constexpr int64_t kTensorAlignment = 16;
 
-// Steps in elements of a tensor's axes, in the order of its shape.
+// Strides of a tensor in elements, in the order of its shape.
 std::vector<int64_t> StridesOf(const TensorDesc& tensor);
 
-// Made once per op, then run any number of times.
+// Built once per op, then run any number of times.
 class CudnnGraph {
  public:
-  // `type`: that of all tensors that have none of their own.
+  // `type`: default type of the tensors.
   CudnnGraph(CudaDevice& device, DType type);
 
   fe::graph::Graph& graph() { return *description_.graph; }
@@ -42,7 +42,7 @@ class CudnnGraph {
     Output(number, tensor, desc.shape.dims(), StridesOf(desc), desc.dtype);
   }
 
-  // A float number of each channel.
+  // A tensor with one float per channel.
   CudnnTensor ChannelInput(int64_t number, int64_t channels) {
     return Input(number, {1, channels, 1, 1}, {channels, 1, channels, channels}, DType::kFloat);
   }
@@ -50,12 +50,12 @@ class CudnnGraph {
     Output(number, tensor, {1, channels, 1, 1}, {channels, 1, channels, channels}, DType::kFloat);
   }
 
-  // Chooses an engine. Returns why there is none; empty when there is one.
+  // Chooses an engine. Returns the reason if there is none, otherwise an empty text.
   std::string Plan(const EngineChoice& choice);
 
-  // After Plan, unless it was ahead.
+  // Only after Plan() without EngineChoice::is_ahead.
   size_t workspace_bytes() const { return problem_->workspace_bytes(); }
-  // Names of the engines that may serve, the chosen one first.
+  // Names of the candidate engines, the chosen one first.
   std::vector<std::string> engines() const { return problem_->engines(); }
   void Run(CudnnPointers pointers, void* workspace, cudaStream_t stream) const;
 

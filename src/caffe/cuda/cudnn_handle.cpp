@@ -10,7 +10,7 @@
 namespace caffe::cuda {
 namespace {
 
-// Those that no thread has, by device. Never destroyed: threads end after static objects do.
+// Handles not used by any thread, by device. Never destroyed: threads end after static objects do.
 class IdleHandles {
  public:
   static IdleHandles& Get() {
@@ -56,7 +56,7 @@ cudnnHandle_t CudnnHandleOf(CudaDevice& device) {
   if (found != mine.handles.end()) return found->second;
   cudnnHandle_t handle = IdleHandles::Get().Take(device.id());
   if (handle == nullptr) {
-    // cuDNN asks that no two threads make the first one.
+    // cuDNN requires that no two threads create the first handle at the same time.
     static std::mutex creation;
     const std::lock_guard lock(creation);
     CheckCudnn(cudnnCreate(&handle), "cudnnCreate");

@@ -1,4 +1,4 @@
-// Handles of cuDNN. Two threads must not use one at the same time, so each has its own.
+// Handles of cuDNN. Two threads must not use one at the same time, so each thread has its own.
 #pragma once
 
 #include <cudnn.h>
@@ -7,11 +7,11 @@
 
 namespace caffe::cuda {
 
-// Throws DeviceError unless the status is one of success.
+// Throws DeviceError unless the status is success.
 void CheckCudnn(cudnnStatus_t status, const char* call);
 
-// The calling thread's handle for the device, which is current after the call. It goes to another
-// thread when this one ends: making one takes a while. Null for a device that is only described.
+// Returns the calling thread's handle for the device, which becomes current. Handles of ended
+// threads are reused, because creating one takes a while. Null for a device that is only described.
 cudnnHandle_t CudnnHandleOf(CudaDevice& device);
 
 }  // namespace caffe::cuda

@@ -14,7 +14,7 @@
 namespace caffe::cuda {
 namespace {
 
-// Problems of this process: those that somebody uses, and those that cuDNN has refused.
+// Problems of this process: those in use, and those that cuDNN has refused.
 struct Problems {
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<CudnnProblem>> in_use;
@@ -33,8 +33,8 @@ bool IsCompiledAtRunTime(const PlannableGraph& graph, int64_t index) {
          notes.end();
 }
 
-// An installation that is wrong is an error: no other engine would be found either. Chips that are
-// only described are planned for with the parts that there are.
+// A broken installation is an error, because no other engine would be found either. For chips that
+// are only described, planning uses the parts that are available.
 void CheckParts(fe::error_t error, bool is_described) {
   if (error.is_bad() && !is_described && IsOfMixedParts(error.get_message()))
     throw DeviceError(StrCat("cuda: cuDNN: ", error.get_message(), MixedPartsAdvice()));
@@ -45,9 +45,9 @@ void Check(fe::error_t error, bool is_described) {
   if (error.is_bad()) throw Unsupported("cuDNN: " + error.get_message());
 }
 
-// A stream for what captures on the handle's and may leave the capture open. It is non-blocking:
-// while a blocking one captures, each use of the device's default stream, by any thread, is an
-// error for both.
+// A stream for calls that capture on the handle's stream and may leave the capture open. It is
+// non-blocking: while a blocking stream captures, each use of the device's default stream, by any
+// thread, is an error for both.
 class StreamOfHandle {
  public:
   explicit StreamOfHandle(cudnnHandle_t handle) : handle_(handle) {
@@ -66,7 +66,7 @@ class StreamOfHandle {
       cudaStreamEndCapture(stream_.get(), &graph);
       const GraphHandle owned(graph);
     }
-    ForgetCudaError();  // of what was tried
+    ForgetCudaError();  // errors of the attempt
   }
 
  private:
@@ -81,7 +81,7 @@ thread_local bool PlanningAhead::is_on_ = false;
 std::map<std::string, int64_t> PlannableGraph::AllowedPlans() {
   std::map<std::string, int64_t> allowed;
   for (fe::ManagedOpaqueDescriptor& config : plans.get_barred_engine_configs()) {
-    int64_t bytes = 0;  // older versions tell only once the plan is built
+    int64_t bytes = 0;  // older versions report it only once the plan is built
     const bool is_known = fe::detail::get_workspace_size(config, bytes).is_good();
     if (is_known && bytes > static_cast<int64_t>(kWorkspaceLimit)) continue;
     allowed.emplace(fe::detail::get_engine_tag(config), bytes);
@@ -118,7 +118,7 @@ class CudnnProblem::Plans final : public PlanSource {
   }
 
   std::optional<size_t> Build(const ProposedPlan& plan) override {
-    // Compiling ends in a driver's call.
+    // Compiling ends in a call of the driver.
     if (plan.is_compiled && is_described_)
       return static_cast<size_t>(workspace_bytes_.at(plan.name));
     CountBuiltGpuPlan();
@@ -131,11 +131,11 @@ class CudnnProblem::Plans final : public PlanSource {
   std::vector<uint8_t> Save(const ProposedPlan& plan) override {
     std::vector<uint8_t> bytes;
     if (is_described_) return bytes;
-    // The frontend saves what was built last; what is built already is not built again.
+    // The frontend saves the plan that was built last; a built plan is not built again.
     if (graph_->build_plan_at_index(plan.index).is_bad()) return bytes;
     try {
       if (graph_->serialize(bytes).is_bad()) bytes.clear();
-    } catch (const std::exception&) {  // the frontend's, of an engine that cannot be saved
+    } catch (const std::exception&) {  // thrown by the frontend for an engine that cannot be saved
       bytes.clear();
     }
     return bytes;
@@ -146,11 +146,11 @@ class CudnnProblem::Plans final : public PlanSource {
     auto restored = std::make_shared<PlannableGraph>();
     const cudnnHandle_t handle = CudnnHandleOf(device_);
     try {
-      // The frontend runs the plan once, in a capture that it throws away, and goes on where that
+      // The frontend runs the plan once, in a capture that it discards, and continues if that
       // fails.
       const StreamOfHandle stream(handle);
       if (restored->deserialize(handle, {saved.begin(), saved.end()}).is_bad()) return std::nullopt;
-    } catch (const std::exception&) {  // nlohmann::json's, of bytes that are not what they were
+    } catch (const std::exception&) {  // thrown by nlohmann::json for damaged bytes
       return std::nullopt;
     }
     std::swap(graph_, restored);
@@ -203,7 +203,7 @@ class CudnnProblem::Plans final : public PlanSource {
     return static_cast<size_t>(bytes);
   }
 
-  CudaDevice& device_;  // not used where it is only described: it may be gone
+  CudaDevice& device_;  // unused if only described: it may have been destroyed
   const bool is_described_;
   std::shared_ptr<PlannableGraph> graph_;
   const std::map<int64_t, TimedBuffer> tensors_;

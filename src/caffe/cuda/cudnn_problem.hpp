@@ -1,5 +1,5 @@
 // A graph of cuDNN that is planned for a device: a plan is chosen and can be run. Equal problems of
-// a process are one object.
+// a process share one object.
 #pragma once
 
 #include <cudnn_frontend.h>
@@ -17,30 +17,30 @@ namespace caffe::cuda {
 
 namespace fe = cudnn_frontend;
 
-// Where the tensors of a graph are, by the number that they were given.
+// Addresses of a graph's tensors by their numbers.
 using CudnnPointers = std::unordered_map<int64_t, void*>;
 
-// What the user asks of the choice among engines.
+// The user's constraints on the choice of an engine.
 struct EngineChoice {
   bool allows_tensor_cores = true;
   bool is_deterministic = false;
-  bool is_timed = true;  // false: cuDNN's first guess
-  int engine = -1;       // the number of one; -1: any
-  // What a timing holds for, all of the above included.
+  bool is_timed = true;  // false: cuDNN's first proposal
+  int engine = -1;       // number of the only allowed engine; -1: any
+  // Text that identifies a timing, including all of the above.
   std::string problem;
-  // Plans are built and not yet timed: several threads do that at the same time, before one asks
-  // again for the answer.
+  // Plans are built but not timed: several threads do that in parallel before one asks again for
+  // the result.
   bool is_ahead = false;
 };
 
-// The frontend's graph, with what it keeps of its plans.
+// The frontend's graph, with access to the plans that it stores.
 class PlannableGraph : public fe::graph::Graph {
  public:
-  // Bytes of workspace by the names of plans that the settings and the workspace's limit allow.
+  // Workspace bytes by plan name, for plans that the settings and the workspace limit allow.
   std::map<std::string, int64_t> AllowedPlans();
 };
 
-// While it exists, the calling thread's plans are built and not timed.
+// While it exists, plans of the calling thread are built but not timed.
 class PlanningAhead {
  public:
   PlanningAhead() { is_on_ = true; }
@@ -52,17 +52,17 @@ class PlanningAhead {
   static thread_local bool is_on_;
 };
 
-// A graph as it is described, not yet planned.
+// The description of a graph that is not planned yet.
 struct CudnnDescription {
   std::shared_ptr<PlannableGraph> graph;
-  std::map<int64_t, TimedBuffer> tensors;  // by their number
-  std::string notes = {};                  // what the graph's own key does not have
+  std::map<int64_t, TimedBuffer> tensors;  // by number
+  std::string notes = {};                  // facts that the graph's own key does not contain
 };
 
 // Thread-safe.
 class CudnnProblem : public std::enable_shared_from_this<CudnnProblem> {
  public:
-  // The one that the process has of this problem, or a new one of the description.
+  // Returns the process's object for this problem, or a new one for the description.
   static std::shared_ptr<CudnnProblem> Of(CudaDevice& device, const CudnnDescription& description,
                                           const EngineChoice& choice);
 
@@ -70,14 +70,14 @@ class CudnnProblem : public std::enable_shared_from_this<CudnnProblem> {
                std::string plan_key);
   ~CudnnProblem();
 
-  // Returns why there is no plan; empty when there is one.
+  // Returns the reason if there is no plan, otherwise an empty text.
   std::string Plan(bool is_ahead);
 
-  // After Plan(false).
+  // Only after Plan(false).
   size_t workspace_bytes() const;
-  // Names of the engines that may serve, the chosen one first.
+  // Names of the candidate engines, the chosen one first.
   std::vector<std::string> engines() const;
-  // On the device for which it was planned.
+  // `device` must be the one for which it was planned.
   void Run(CudaDevice& device, CudnnPointers pointers, void* workspace, cudaStream_t stream);
 
  private:
@@ -85,7 +85,7 @@ class CudnnProblem : public std::enable_shared_from_this<CudnnProblem> {
 
   void Build(const PlanCaches& caches);
 
-  mutable std::mutex mutex_;  // of the members below that are not const
+  mutable std::mutex mutex_;  // guards the non-const members below
   const EngineChoice choice_;
   const bool is_described_;
   const PlanRequest request_;

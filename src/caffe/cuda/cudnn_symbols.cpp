@@ -1,6 +1,6 @@
-// The functions of cuDNN and NVRTC that cudnn-frontend calls by name, as calls into the libraries
-// that VendorLibrary finds: linking them would make the loader ask for them on machines without a
-// GPU. Hidden symbols, so that the libraries' calls among themselves stay theirs.
+// Defines the functions of cuDNN and NVRTC that cudnn-frontend calls by name, as calls into the
+// libraries that VendorLibrary finds: linking them would make the loader require them on machines
+// without a GPU. The symbols are hidden, so that the libraries' internal calls stay unaffected.
 #include <cudnn.h>
 #include <nvrtc.h>
 

@@ -1,4 +1,4 @@
-// Division by a number that a whole launch shares: a multiplication and a shift, worked out by the
+// Division by a number that is constant for a launch: a multiplication and a shift, computed by the
 // host (Granlund and Montgomery 1994).
 #pragma once
 
@@ -15,7 +15,7 @@ struct Divisor {
 
   Divisor() = default;
   explicit Divisor(int64_t divisor) : value(static_cast<uint32_t>(divisor)) {
-    if (value == 0) value = 1;                                 // of what has no elements
+    if (value == 0) value = 1;                                 // for empty tensors
     shift = static_cast<uint32_t>(std::bit_width(value - 1));  // 2^shift >= value
     factor =
         static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - value)) / value + 1);
@@ -30,7 +30,7 @@ struct Divisor {
   }
 };
 
-// What a Divisor takes.
+// Largest dividend of a Divisor.
 inline constexpr int64_t kMostDividend = INT32_MAX;
 
 }  // namespace caffe::cuda

@@ -16,21 +16,22 @@
 namespace caffe::cuda {
 namespace {
 
-// Verdicts, as the cache has them.
+// Verdicts as stored in the cache.
 constexpr const char* kAgrees = "agrees";
 constexpr const char* kDisagrees = "disagrees";
 constexpr const char* kIsSlower = "is slower";
 
 constexpr int kTimedRuns = 3;
 
-// Of an output, this many stretches of so many elements are compared.
+// The check compares kStretches ranges of kStretch elements of an output.
 constexpr int64_t kStretches = 16, kStretch = 1 << 16;
 
-// The norm of what the kernels may differ by, over that of the output. The plain path rounds two or
-// three times where the fused kernel rounds once; an operand that a kernel leaves out makes more
-// difference, because a product of N(0,1) numbers has at most some 20,000 terms. Of 8-bit numbers
-// few are so near a half that floats which differ in their last bit round to two numbers.
-// Kernels for inputs of few bits may round their results to as many on the way.
+// Largest relative difference (norm of the difference over that of the output). The plain path
+// rounds two or three times where the fused kernel rounds once; an operand that a kernel ignores
+// makes more difference, because a product of N(0,1) numbers has at most some 20,000 terms. Only
+// few 8-bit results are so close to a half that floats which differ in the last bit round
+// differently.
+// Kernels for low-precision inputs may round intermediate results to the same precision.
 double Tolerance(const KernelRequest& request) {
   const auto has_few_bits = [](const OperandDesc& operand) {
     return operand.present && (operand.dtype == DType::kBFloat16 || Is8Bit(operand.dtype));
@@ -40,10 +41,10 @@ double Tolerance(const KernelRequest& request) {
   return rounds ? 1.0 / 256 : 1.0 / 512;
 }
 
-// Operands of a request in memory of their own.
+// Operands of a request in separate memory.
 class Trial {
  public:
-  // Throws DeviceError where there is no memory.
+  // Throws DeviceError if there is not enough memory.
   Trial(const KernelRequest& request, OperandSet variances, size_t workspace_bytes)
       : device_(request.device) {
     device_.MakeCurrent();
@@ -64,7 +65,7 @@ class Trial {
     context_.stream = &device_.compute_stream();
   }
 
-  // Of the kernel's best run.
+  // Time of the kernel's best run.
   double Seconds(const Kernel& kernel) {
     LaunchTimer timer(device_);
     double seconds = std::numeric_limits<double>::infinity();
@@ -74,10 +75,10 @@ class Trial {
     return seconds;
   }
 
-  // Parts of each output that is wanted.
+  // Returns samples of each present output.
   Results Run(const Kernel& kernel) {
     const Packed packed(*this, kernel);
-    // A net's kernels share one workspace, so what others have left there must not matter.
+    // A net's kernels share one workspace, so data left there by others must not matter.
     FillWithNoise(device_, DType::kFloat, context_.workspace, workspace_bytes_, memory_.size());
     kernel.run(context_);
     Results results;
@@ -90,7 +91,7 @@ class Trial {
   }
 
  private:
-  // While it exists, a kernel's weights lie as it wants them.
+  // While it exists, the weights are packed as the kernel requires.
   class Packed {
    public:
     Packed(Trial& trial, const Kernel& kernel) : trial_(trial) {
@@ -112,7 +113,7 @@ class Trial {
       if (operand_ == nullptr) return;
       try {
         trial_.context_.stream->Synchronize();
-      } catch (const DeviceError&) {  // of a lost device; whoever uses it next is told
+      } catch (const DeviceError&) {  // the device is lost; its next user gets the error
       }
       *operand_ = plain_;
     }
@@ -146,14 +147,14 @@ std::string NameOf(const Kernel& kernel) {
   return kernel.algorithms.empty() ? "a fused kernel" : kernel.algorithms[0];
 }
 
-// Throws DeviceError where the device has no memory.
+// Throws DeviceError if the device has not enough memory.
 const char* Compare(const KernelRequest& request, const EngineCheck& check, const Kernel& fused,
                     const Kernel& plain) {
   Trial trial(request, check.variances, std::max(fused.workspace_bytes, plain.workspace_bytes));
   const Results results = trial.Run(fused);
   const double difference = LargestDifference(results, trial.Run(plain));
   const double tolerance = Tolerance(request);
-  if (!(difference <= tolerance)) {  // NaN, too
+  if (!(difference <= tolerance)) {  // also for NaN
     LOG(WARNING) << NameOf(fused) << " computes " << request.op.name() << " "
                  << request.op.Attributes() << " wrongly and is not used: on noise its result is "
                  << difference << " of the result's norm away from that of separate steps, "
@@ -174,13 +175,13 @@ bool IsLost(Device& device) {
   }
 }
 
-// What earlier processes found, or this one finds; nothing where the kernels could not be tried.
-// Throws DeviceFault where that cost the device.
+// Returns the cached verdict or a new one; empty if the kernels could not be tried. Throws
+// DeviceFault if trying them broke the device.
 std::optional<std::string> Verdict(const KernelRequest& request, const EngineCheck& check,
                                    const Kernel& fused, const Kernel& plain) {
   if (const auto known = check.cache.Find(check.key)) return known;
   std::string verdict = kDisagrees;
-  request.device.Synchronize();  // what fails now has failed before
+  request.device.Synchronize();  // reports errors of earlier work here
   try {
     if (check.cache.Try(check.key, NameOf(fused))) verdict = Compare(request, check, fused, plain);
   } catch (const DeviceError& error) {

@@ -1,4 +1,4 @@
-// The entries of an epilogue that read no operands, as a kernel's parameter.
+// Epilogue entries without operands, as a kernel parameter.
 #pragma once
 
 #include "caffe/ops/epilogue.hpp"
@@ -9,7 +9,7 @@ class Entries {
  public:
   static constexpr size_t kMost = 2;
 
-  // `epilogue` satisfies EntriesFit().
+  // `epilogue` must satisfy EntriesFit().
   explicit Entries(const ops::Epilogue& epilogue) {
     for (const ops::Pointwise& entry : epilogue) entries_[count_++] = entry;
   }
@@ -32,7 +32,8 @@ inline bool EntriesFit(const ops::Epilogue& epilogue) {
   return true;
 }
 
-// What cuDNN's engines take behind a convolution, so what all kernels of convolutions declare.
+// True for the epilogues that cuDNN's engines support after a convolution, which all convolution
+// kernels therefore declare.
 inline bool IsReluAlone(const ops::Epilogue& epilogue) {
   return epilogue.empty() ||
          (epilogue.size() == 1 && epilogue[0].kind == ops::Pointwise::Kind::kRelu);

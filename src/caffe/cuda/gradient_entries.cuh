@@ -23,7 +23,7 @@ class GradientEntries {
     }
   }
 
-  // Element i, of which `value` is the gradient.
+  // Applies the epilogue to `value`, the gradient of element i.
   __device__ A Apply(int64_t i, A value) const {
     for (int k = 0; k < count_; ++k) value += Wide(added_[k][i]);
     return y_ == nullptr ? value : Masked(Wide(y_[i]), value);
@@ -61,7 +61,7 @@ class GradientEntries {
 
   const T* added_[kMostAddedGradients] = {};
   int count_ = 0;
-  const T* y_ = nullptr;  // null: no ReLU
+  const T* y_ = nullptr;  // null if there is no ReLU
   A slope_ = 0;
 };
 

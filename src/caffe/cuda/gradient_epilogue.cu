@@ -3,7 +3,7 @@
 namespace caffe::cuda {
 namespace {
 
-// The first packs * N elements by packs, the rest one by one.
+// Processes the first packs * N elements as packs, the rest one by one.
 template <typename T, int N>
 __global__ void __launch_bounds__(kBlockThreads)
     ApplyKernel(GradientEntries<T> entries, int64_t packs, int64_t count, T* dx) {

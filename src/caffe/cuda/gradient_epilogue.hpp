@@ -1,15 +1,16 @@
-// What follows the gradient at a convolution's input: sums of gradients that join, then the
-// gradient of a ReLU.
+// Epilogue of the gradient at a convolution's input: sums with joining gradients, then the gradient
+// of a ReLU.
 #pragma once
 
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cuda {
 
-// Of one epilogue.
+// Maximum in one epilogue.
 inline constexpr int kMostAddedGradients = 4;
 
-// What cuDNN's engines take behind the gradient, so what all kernels of it declare.
+// True for the epilogues that cuDNN's engines support after the gradient, which all kernels for it
+// therefore declare.
 inline bool IsGradientEpilogue(const ops::Epilogue& epilogue) {
   const bool has_mask =
       !epilogue.empty() && epilogue.back().kind == ops::Pointwise::Kind::kReluGrad;
@@ -17,8 +18,8 @@ inline bool IsGradientEpilogue(const ops::Epilogue& epilogue) {
          static_cast<int>(epilogue.size()) - (has_mask ? 1 : 0) <= kMostAddedGradients;
 }
 
-// Output 0, in place. `epilogue` satisfies IsGradientEpilogue(), and what it reads has the output's
-// type and layout.
+// Changes output 0 in place. `epilogue` must satisfy IsGradientEpilogue(), and its operands must
+// have the output's type and layout.
 void ApplyGradientEpilogue(const KernelContext& ctx, const ops::Epilogue& epilogue);
 
 }  // namespace caffe::cuda

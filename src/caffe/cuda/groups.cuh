@@ -1,5 +1,5 @@
-// Rows that are reduced and then used again: softmax, normalisation of rows, places of maxima. A
-// group of threads owns a row; its size follows from the row's length.
+// Reductions of rows whose elements are used again afterwards: softmax, normalisation of rows,
+// positions of maxima. A group of threads owns a row; the group's size depends on the row's length.
 #pragma once
 
 #include "caffe/cuda/launch.cuh"
@@ -24,7 +24,7 @@ __device__ inline A ShuffleXor(A value, int lanes) {
   return __shfl_xor_sync(0xffffffffu, value, lanes);
 }
 
-// Each lane gets fn over all lanes, always in the same order.
+// Returns fn over all lanes to each lane, always in the same order.
 template <typename Fn, typename A>
 __device__ inline A ReduceWarp(Fn fn, A value) {
   for (int lanes = kWarpThreads / 2; lanes > 0; lanes /= 2)
@@ -32,14 +32,15 @@ __device__ inline A ReduceWarp(Fn fn, A value) {
   return value;
 }
 
-// Each thread of the block gets fn over all threads. The block has whole warps; all of them call.
+// Returns fn over all threads of the block to each thread. The block has whole warps; all threads
+// must call it.
 template <typename Fn, typename A>
 __device__ inline A ReduceBlock(Fn fn, A value) {
   __shared__ A partial[kWarpThreads];
   const int warps = static_cast<int>(blockDim.x) / kWarpThreads;
   value = ReduceWarp(fn, value);
   if (warps == 1) return value;
-  __syncthreads();  // the previous call's readers
+  __syncthreads();  // until all threads have read the previous call's result
   if (threadIdx.x % kWarpThreads == 0) partial[threadIdx.x / kWarpThreads] = value;
   __syncthreads();
   value = partial[0];
@@ -85,16 +86,16 @@ __global__ void __launch_bounds__(kBlockThreads) ForRowsKernel(Body body, int64_
   for (int64_t row = Group::First(); row < rows; row += Group::Stride()) body(row, Group{});
 }
 
-// body(row, group) for each row, a block each.
+// Calls body(row, group) for each row, with one block per row.
 template <typename Body>
 void ForBlocks(const KernelContext& ctx, int64_t rows, const Body& body) {
   Launch(ctx, ForRowsKernel<BlockGroup, Body>, std::min(rows, kMaxBlocks), kBlockThreads, body,
          rows);
 }
 
-// body(row, group) for each row of `length` elements that lie `step` apart. All threads of a group
-// call its Reduce equally often. Rows whose neighbours lie between their elements get one thread
-// each, so that a warp reads neighbours.
+// Calls body(row, group) for each row of `length` elements at a distance of `step`. All threads of
+// a group must call its Reduce equally often. If elements of other rows lie in between, each row
+// gets one thread, so that a warp reads neighbours.
 template <typename Body>
 void ForRows(const KernelContext& ctx, int64_t rows, int64_t length, int64_t step,
              const Body& body) {
@@ -109,7 +110,7 @@ void ForRows(const KernelContext& ctx, int64_t rows, int64_t length, int64_t ste
   }
 }
 
-// Where the rows along an axis begin: row r's element i is at Offset(r) + i * step.
+// Positions of the rows along an axis: row r's element i is at Offset(r) + i * step.
 struct Rows {
   int64_t count = 0, length = 0, step = 1;
 

@@ -1,5 +1,5 @@
-// What kernels of quantised values share: numbers of three types, and what becomes of the sums of
-// a product.
+// Shared by kernels of quantised values: numbers of three types, and the epilogue of the sums of a
+// product.
 #pragma once
 
 #include <limits>
@@ -11,7 +11,7 @@ namespace caffe::cuda {
 
 using ops::VisitNumber;
 
-// Numbers of 8 bits or floats that are read as values. All threads have the same type.
+// 8-bit numbers or floats, read as values. The type is the same for all threads.
 struct ScaledNumbers {
   const void* data = nullptr;
   DType dtype = DType::kFloat;
@@ -21,7 +21,7 @@ struct ScaledNumbers {
   explicit ScaledNumbers(const TensorView& x, float coefficient = 1)
       : data(x.data), dtype(x.dtype), scale(coefficient * ops::ScaleOf(x)) {}
 
-  // Adds the values of a pack; nothing where there are no numbers.
+  // Adds the values of a pack; does nothing if there is no data.
   template <int N>
   __device__ void AddTo(int64_t pack, float (&sums)[N]) const {
     if (data == nullptr) return;
@@ -39,7 +39,7 @@ struct ScaledNumbers {
   }
 };
 
-// y = values in units of 1 / per_unit, rounded.
+// Stores the values in units of 1 / per_unit, rounded.
 template <typename T, int N>
 __device__ inline void StoreNumbers(const float (&values)[N], float per_unit, T* y, int64_t pack) {
   Pack<T, N> numbers;
@@ -48,11 +48,11 @@ __device__ inline void StoreNumbers(const float (&values)[N], float per_unit, T*
   reinterpret_cast<Pack<T, N>*>(y)[pack] = numbers;
 }
 
-// A ReLU, then limits, without branches.
+// A ReLU, then clipping, without branches.
 struct Limits {
   float slope = 1, lowest = -kInfinity, most = kInfinity;
 
-  // `epilogue` satisfies IsAddReluClip().
+  // `epilogue` must satisfy IsAddReluClip().
   explicit Limits(const ops::Epilogue& epilogue) {
     for (const ops::Pointwise& entry : epilogue) {
       if (entry.kind == ops::Pointwise::Kind::kRelu) slope = entry.a;
@@ -67,10 +67,10 @@ struct Limits {
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 };
 
-// What becomes of the sums of a product: y = the epilogue of sum * factor of the channel + bias.
+// Converts the sums of a product to its result: y = epilogue(sum * factor of the channel + bias).
 struct Finish {
-  const float* factors;  // of each channel
-  const float* bias;     // null: none
+  const float* factors;  // one per channel
+  const float* bias;     // null if there is none
   ScaledNumbers added;
   Limits limits;
   float per_unit;  // 1 / the scale of y
@@ -84,7 +84,7 @@ struct Finish {
     if (operand >= 0) added = ScaledNumbers(ctx.input(operand));
   }
 
-  // N neighbouring channels from `channel` on, which are a pack of y.
+  // Stores N neighbouring channels from `channel` on, which are a pack of y.
   template <typename T, int N>
   __device__ void Store(int64_t channel, int64_t pack, const float (&sums)[N], T* y) const {
     const Pack<float, N> factor = PackAt<float, N>(factors, channel / N);
@@ -103,8 +103,8 @@ struct Finish {
   }
 };
 
-// Calls run(std::integral_constant<int, N>{}) with the most neighbours of a row of `channels` that
-// one thread takes at a time.
+// Calls run(std::integral_constant<int, N>{}) with the number of neighbouring channels that a
+// thread processes at a time.
 template <typename Fn>
 void VisitChannelPacks(int64_t channels, const Fn& run) {
   if (channels % 16 == 0) return run(std::integral_constant<int, 16>{});

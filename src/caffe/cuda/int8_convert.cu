@@ -5,11 +5,11 @@
 namespace caffe::cuda {
 namespace {
 
-// From numbers of one scale to those of another.
+// Converts numbers of one scale to another.
 template <typename From, typename To>
 struct Rescale {
   float factor;
-  bool is_copy;  // 8-bit numbers that stay what they are
+  bool is_copy;  // 8-bit numbers that do not change
 
   __device__ To Of(From x) const {
     if constexpr (std::is_same_v<From, To>) {

@@ -5,8 +5,8 @@
 
 namespace caffe::cuda {
 
-// y = x in y's type, scale and layout. One of them has 8-bit numbers, the other has, too, or
-// floats.
+// Converts x to y's type, scale and layout. At least one of them is 8-bit; the other is 8-bit or
+// float.
 void ConvertNumbers(const KernelContext& ctx, const TensorView& x, const TensorView& y);
 
 }  // namespace caffe::cuda

@@ -7,7 +7,7 @@
 namespace caffe::cuda {
 namespace {
 
-// The weights of a channel, the largest as 127.
+// Quantises the weights of a channel, the largest to 127.
 struct QuantizeChannel {
   Rows rows;
   WeightOrder order;
@@ -40,7 +40,7 @@ struct QuantizeChannel {
 template <typename T, int N>
 struct FinishPack {
   Finish finish;
-  Divisor packs;  // of a row
+  Divisor packs;  // in a row
   const float* sums;
   T* y;
 

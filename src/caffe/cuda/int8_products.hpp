@@ -1,5 +1,5 @@
-// What products of 8-bit numbers need around them, whoever multiplies: weights that are quantised
-// when they are packed, and what becomes of the sums.
+// Shared by all products of 8-bit numbers: weights that are quantised when they are packed, and the
+// epilogue of the sums.
 #pragma once
 
 #include "caffe/ops/conv.hpp"
@@ -8,34 +8,33 @@
 
 namespace caffe::cuda {
 
-// How the float weights of a product lie, and where their numbers go: number i of channel k, which
-// is weight i % taps of input channel i / taps, to k * channel_step + (i % taps) * tap_step + i /
-// taps * input_step.
+// Order of a product's float weights, and where their quantised numbers are stored: number i of
+// channel k, which is weight i % taps of input channel i / taps, is stored at k * channel_step + (i
+// % taps) * tap_step + i / taps * input_step.
 struct WeightOrder {
   int64_t channels = 0, count = 0;  // output channels, and weights of each
-  int64_t step = 1;                 // between the weights of a channel
+  int64_t step = 1;                 // distance between the weights of a channel
   int64_t taps = 1, channel_step = 0, tap_step = 0, input_step = 1;
 
-  // K, C / group, height, width becomes K, height, width, C / group.
+  // Reorders K, C / group, height, width to K, height, width, C / group.
   static WeightOrder OfConv(const Shape& w);
-  // K, 1, height, width becomes height, width, K.
+  // Reorders K, 1, height, width to height, width, K.
   static WeightOrder OfDepthwise(const Shape& w);
   static WeightOrder OfGemm(const ops::Gemm& op);
 };
 
-// 8-bit weights, behind them float factors: what the sums of each output channel are multiplied by,
-// then what the numbers of y are in units of (1 / the scale of y), and the scale of an added
-// tensor.
+// 8-bit weights, followed by floats: the factors of the sums of each output channel, the units of
+// the numbers of y (1 / the scale of y), and the scale of an added tensor.
 class Int8Weights {
  public:
   Int8Weights(const WeightOrder& order, const KernelRequest& request,
               const ops::Epilogue& epilogue);
 
-  // For Kernel::packed_weights of a kernel that may pack.
+  // For Kernel::packed_weights, if weights may be packed.
   std::optional<PackedOperand> packed() const;
-  // Bytes that numbers() needs of the workspace.
+  // Workspace bytes that numbers() needs.
   size_t workspace_bytes() const { return is_packed_ ? 0 : bytes(); }
-  // The numbers: packed ones, or made in the workspace.
+  // Returns the packed numbers, or quantises the weights into the workspace.
   int8_t* numbers(const KernelContext& ctx, void* workspace) const;
   float* factors(int8_t* numbers) const;
   float* per_unit(int8_t* numbers) const { return factors(numbers) + order_.channels; }
@@ -51,19 +50,20 @@ class Int8Weights {
   bool is_packed_ = false;
 };
 
-// What kernels of products apply: a sum, then a ReLU, then limits, each of them or not.
+// True for an optional addition, then an optional ReLU, then an optional clip: the epilogues of the
+// product kernels.
 bool IsAddReluClip(const ops::Epilogue& epilogue);
 
-// What such kernels declare.
+// The traits that such kernels declare.
 KernelTraits ProductTraits(std::optional<Layout> layout);
 
-// Why a chip of this compute capability multiplies no 8-bit numbers; empty where it does.
+// Returns why a chip of this compute capability cannot multiply 8-bit numbers; empty if it can.
 std::string WhyNoTensorCores(int major, int minor);
 
-// Why there are no products of 8-bit numbers for these operands; nothing where there are.
+// Returns why these operands cannot be multiplied as 8-bit numbers; empty if they can.
 std::optional<Refusal> RefuseNumbers(const KernelRequest& request);
 
-// y = the epilogue of sums * factors + bias (input 2), with sums of `channels` next to each other.
+// y = epilogue(sums * factors + bias (input 2)); the sums of `channels` are contiguous.
 void FinishSums(const KernelContext& ctx, const ops::Epilogue& epilogue, const float* factors,
                 int64_t channels, const float* sums);
 

@@ -1,7 +1,6 @@
-// How kernels of our own are launched: a body per element in grid-stride loops on the step's
-// stream.
+// Launches our own kernels: a body per element in grid-stride loops on the step's stream.
 //
-// The sources that include this are compiled twice: by nvcc, and by the host compiler with the
+// Sources that include this header are compiled twice: by nvcc, and by the host compiler with the
 // runtime of tests/cuda_on_host, which runs every kernel against the references without a GPU. So
 // bodies are named functors, and launches go through the runtime's functions.
 #pragma once
@@ -23,12 +22,12 @@ inline constexpr int kWarpThreads = 32;
 // Enough to fill the largest chip several times; loops stride over the rest.
 inline constexpr int64_t kMaxBlocks = 4096;
 
-// Blocks of `threads` that give each of `work` a thread, as far as there are blocks.
+// Number of blocks of `threads` for `work` items, limited to kMaxBlocks.
 inline int64_t BlocksFor(int64_t work, int threads = kBlockThreads) {
   return std::min((work + threads - 1) / threads, kMaxBlocks);
 }
 
-// kernel<<<blocks, threads>>>(arguments...) on the context's stream; nothing when blocks is 0.
+// kernel<<<blocks, threads>>>(arguments...) on the context's stream; does nothing if blocks is 0.
 template <typename... Parameters, typename... Arguments>
 void Launch(const KernelContext& ctx, void (*kernel)(Parameters...), int64_t blocks, int threads,
             Arguments&&... arguments) {
@@ -47,8 +46,8 @@ __device__ inline int64_t GridThreads() {
   return static_cast<int64_t>(gridDim.x) * blockDim.x;
 }
 
-// Quotient and remainder. Tensors have fewer than 2^31 elements, so the cheap division is the one
-// that runs; a 64-bit one takes some hundred instructions.
+// Quotient and remainder. Tensors have fewer than 2^31 elements, so in practice the fast 32-bit
+// division runs; a 64-bit one takes some hundred instructions.
 __device__ inline int64_t Divide(int64_t a, int64_t b, int64_t* remainder) {
   if (((a | b) >> 32) == 0) {
     const uint32_t quotient = static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
@@ -80,7 +79,7 @@ void ForEach(const KernelContext& ctx, int64_t count, const Body& body) {
   Launch(ctx, ForEachKernel<Body>, BlocksFor(count), kBlockThreads, body, count);
 }
 
-// The value in the type that T is computed in, and back.
+// Converts a value to the type that T is computed in, and back.
 template <typename T>
 __device__ inline Accum<T> Wide(T value) {
   return static_cast<Accum<T>>(value);

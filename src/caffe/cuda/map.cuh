@@ -1,4 +1,4 @@
-// Element by element, 16 bytes per access.
+// Elementwise kernels with 16 bytes per access.
 #pragma once
 
 #include "caffe/cuda/pack.cuh"
@@ -13,8 +13,8 @@ __device__ inline void MapPack(const Fn& fn, T* y, int64_t pack, const WidePack<
   StorePack(y, pack, result);
 }
 
-// The first packs * N elements by packs, the rest one by one. A thread reads its elements before it
-// writes them, so y may share an operand's memory.
+// Processes the first packs * N elements as packs, the rest one by one. A thread reads its elements
+// before it writes them, so y may share an operand's memory.
 template <int N, typename Fn, typename T, typename... X>
 __global__ void __launch_bounds__(kBlockThreads)
     MapKernel(Fn fn, int64_t packs, int64_t count, T* y, const X*... x) {
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-// y[i] = fn(x[i]...), operands and result in the types that theirs are computed in.
+// y[i] = fn(x[i]...), where fn takes and returns the compute types of operands and result.
 template <typename Fn, typename T, typename... X>
 void Map(const KernelContext& ctx, const Fn& fn, int64_t count, T* y, const X*... x) {
   constexpr int N = kPackSize<T>;

@@ -44,7 +44,7 @@ struct BiasAndReluElement {
   }
 };
 
-// The same by packs of channels that lie last.
+// The same by packs of channels, for channels-last tensors.
 template <typename T, int N>
 struct BiasAndReluRows {
   using A = Accum<T>;
@@ -106,7 +106,7 @@ void AddBiasAndRelu(const KernelContext& ctx, const BiasAndRelu& what, int64_t c
     const Numbers bias{what.bias.data, what.bias.dtype};
     const auto slope = static_cast<Accum<T>>(what.negative_slope);
     T* const data = static_cast<T*>(y.data);
-    // Without a bias there are no channels to keep apart.
+    // Without a bias, channels need not be distinguished.
     const int64_t channels = bias.data != nullptr ? what.channels : N;
     const bool has_rows = bias.data == nullptr || what.inner == 1;
     if (has_rows && channels % N == 0 && count % channels == 0 && IsPackAligned<T, N>(data)) {

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kValues = 1 << 20;
 // Standard deviation of 8-bit numbers.
 constexpr float kSpread = 40;
-// Where the noise of the next operand begins.
+// Distance between the start positions of two operands' noise.
 constexpr int64_t kStep = 104729;
 
 const std::vector<float>& NormalNoise() {
@@ -27,7 +27,7 @@ const std::vector<float>& NormalNoise() {
   return noise;
 }
 
-// Copies the first `done` bytes until there are `bytes`.
+// Repeats the first `done` bytes until `bytes` are filled.
 void Repeat(Device& device, void* to, size_t done, size_t bytes) {
   while (done > 0 && done < bytes) {
     const size_t more = std::min(done, bytes - done);

@@ -1,4 +1,4 @@
-// Numbers with which kernels are tried.
+// Data with which kernels are tried.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace caffe::cuda {
 
-// Fills memory of the device with normal noise, which repeats after a million values. Each time the
-// same; other numbers for another `operand`. Variances are no less than half.
+// Fills memory of the device with normal noise, which repeats after a million values. It is the
+// same in each call and depends on `operand`. Variances are at least 0.5.
 enum class Noise { kNormal, kVariances };
 void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t operand,
                    Noise noise = Noise::kNormal);
 
-// Of any type of float. 8-bit numbers get all bits, which is -1 or 255.
+// For any float type. 8-bit numbers get all bits set, which is -1 or 255.
 void FillWithNaNs(Device& device, void* to, size_t bytes);
 
 }  // namespace caffe::cuda

@@ -1,5 +1,5 @@
-// Numbers of each channel, between what cuDNN's normalisations have and what ours have. Each
-// function is one launch.
+// Converts per-channel numbers between cuDNN's normalisations and ours. Each function is one
+// launch.
 #pragma once
 
 #include "caffe/ops/kernel.hpp"
@@ -11,11 +11,11 @@ namespace caffe::cuda {
 void InverseDeviations(const KernelContext& ctx, const TensorView& variance, double eps,
                        float* inverse);
 
-// Of BatchNorm: its variances from inverse deviations, and the running statistics after those of
-// the batch, whose means are there.
+// For BatchNorm: computes its variances from inverse deviations, and the running statistics from
+// those of the batch, whose means are already stored.
 void StoreVariances(const ops::BatchNorm& op, const KernelContext& ctx, const float* inverse);
 
-// Of BatchNormGrad: the gradients of scale and shift, which may be added to what is there.
+// For BatchNormGrad: stores or accumulates the gradients of scale and shift.
 void StoreParameterGradients(const KernelContext& ctx, const float* dgamma, const float* dbeta);
 
 }  // namespace caffe::cuda

@@ -1,12 +1,12 @@
-// Operands of a type that is not the kernel's: one number per channel, labels, scalars, statistics,
-// and all that losses read and make.
+// Operands of another type than the kernel's: per-channel numbers, labels, scalars, statistics, and
+// all operands of losses.
 #pragma once
 
 #include "caffe/cuda/launch.cuh"
 
 namespace caffe::cuda {
 
-// The type is looked at on each access; all threads take the same branch.
+// The type is checked on each access; all threads take the same branch.
 struct Numbers {
   void* data = nullptr;
   DType dtype = DType::kFloat;
@@ -49,7 +49,7 @@ struct Numbers {
   }
 };
 
-// The operand, or one that is not present.
+// Returns the operand, or empty Numbers if it is not present.
 inline Numbers InputNumbers(const KernelContext& ctx, int input) {
   if (!ctx.has_input(input)) return {};
   return {ctx.input(input).data, ctx.input(input).dtype};
@@ -59,7 +59,7 @@ inline Numbers OutputNumbers(const KernelContext& ctx, int output) {
   return {ctx.output(output).data, ctx.output(output).dtype};
 }
 
-// A result that is added to where the step accumulates; nothing where nobody wants it.
+// A result that is added to if the step accumulates; storing does nothing if it is not present.
 struct Gradient {
   Numbers to;
   bool adds = false;

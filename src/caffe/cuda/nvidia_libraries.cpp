@@ -29,7 +29,7 @@ std::string CudaVersionText(size_t version) {
   return StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-// NVRTC loads its headers by name, which only helps where they lie on the loader's path.
+// NVRTC loads its builtins by name, which works only if they are on the loader's path.
 void LoadBuiltins(const std::string& nvrtc) {
   std::error_code ignored;
   const auto folder = std::filesystem::path(nvrtc).parent_path();
@@ -40,7 +40,8 @@ void LoadBuiltins(const std::string& nvrtc) {
   }
 }
 
-// What cuDNN asks for by name. It serves without, but for the engines that are compiled.
+// Loads libraries that cuDNN opens by name. Without them only run-time compiled engines are
+// missing.
 void LoadForCudnn() {
   try {
     LoadBuiltins(NvrtcLibrary().path());
@@ -49,7 +50,7 @@ void LoadForCudnn() {
   }
   try {
     CublasLtLibrary().path();
-  } catch (const DeviceError&) {  // products will say so
+  } catch (const DeviceError&) {  // reported again by products
   }
 }
 
@@ -84,7 +85,7 @@ GpuLibrary DescribeDriver() {
 }
 
 GpuLibrary DescribeRuntime() {
-  return {.version = CudaVersionText(CUDART_VERSION)};  // a part of libcaffe
+  return {.version = CudaVersionText(CUDART_VERSION)};  // linked into libcaffe
 }
 
 GpuLibrary DescribeCudnn() {

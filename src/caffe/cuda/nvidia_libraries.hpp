@@ -1,25 +1,25 @@
-// NVIDIA's libraries that kernels call, each loaded when it is first used.
+// The NVIDIA libraries that kernels call; each is loaded on first use.
 #pragma once
 
 #include "caffe/device/vendor_library.hpp"
 
 namespace caffe::cuda {
 
-// cuDNN loads NVRTC and cuBLASLt by their names, so the ones that are found here are loaded before
-// it. Throws DeviceError where cuDNN was made for another CUDA than this program.
+// cuDNN loads NVRTC and cuBLASLt by name, so the ones that are found here are loaded before it.
+// Throws DeviceError if cuDNN was built for another CUDA version than this program.
 VendorLibrary& CudnnLibrary();
 VendorLibrary& CublasLtLibrary();
 VendorLibrary& NvrtcLibrary();
 
-// Where no driver is there, loads the toolkit's stub of it, if that is found: without either cuDNN
-// proposes no engine that is compiled at run time. Nothing can be run with it. Returns whether one
-// of them is loaded.
+// If there is no driver, loads the toolkit's stub of it if that is found: without either, cuDNN
+// proposes no engine that is compiled at run time. Nothing can be run with the stub. Returns true
+// if one of them is loaded.
 bool LoadDriverOrStub();
 
-// "9.19.0" of 91900.
+// Converts 91900 to "9.19.0".
 std::string CudnnVersionText(size_t version);
-// What is wrong with a cuDNN of this version that was made for this CUDA (both as they tell them);
-// empty where nothing is. `path` is its file.
+// Returns the problem of a cuDNN of this version, built for this CUDA version (both as reported by
+// cuDNN); empty if there is none. `path` is its file.
 std::string CudnnProblemOf(size_t version, size_t cuda, const std::string& path);
 
 }  // namespace caffe::cuda

@@ -1,4 +1,4 @@
-// JPEG files decoded by nvJPEG: by the chip's own decoder where it has one, else by its
+// Decodes JPEG files with nvJPEG: with the chip's hardware decoder if it has one, otherwise on its
 // multiprocessors.
 #include <algorithm>
 #include <vector>
@@ -33,13 +33,13 @@ void Check(Status status, const char* call) {
                            "; set CAFFE_JPEG_DECODER=cpu to decode without it"));
 }
 
-// What files are to blame for, not the device.
+// True for errors caused by the files, not by the device.
 bool IsOfFiles(Status status) {
   return status == nvjpeg::kBadJpeg || status == nvjpeg::kJpegNotSupported ||
          status == nvjpeg::kImplementationNotSupported || status == nvjpeg::kIncompleteBitstream;
 }
 
-// Memory that grows and never shrinks.
+// A buffer that grows and never shrinks.
 struct Growing {
   std::shared_ptr<void> memory;
   size_t bytes = 0;
@@ -73,7 +73,7 @@ class NvjpegDecoder final : public DeviceJpegDecoder {
     const Status status = library_.DecodeBatched(handle_, state_, data_.data(), lengths_.data(),
                                                  images_.data(), stream_->native());
     if (status != nvjpeg::kSuccess) {
-      prepared_for_ = 0;  // a batch that failed needs a new start
+      prepared_for_ = 0;  // a failed batch needs a new initialisation
       stream_->Synchronize();
       if (IsOfFiles(status)) return false;
       Check(status, "nvjpegDecodeBatched");
@@ -86,7 +86,7 @@ class NvjpegDecoder final : public DeviceJpegDecoder {
   }
 
  private:
-  // The best that the chip and the library have.
+  // Creates the fastest decoder that the chip and the library support.
   void CreateHandle() {
     Status status = nvjpeg::kSuccess;
     for (const nvjpeg::Backend backend : {nvjpeg::kHardware, nvjpeg::kGpuHybrid}) {
@@ -108,7 +108,7 @@ class NvjpegDecoder final : public DeviceJpegDecoder {
     format_ = format;
   }
 
-  // Returns the bytes that all images take.
+  // Assigns memory to the images; returns the total number of bytes.
   size_t Place(std::span<const JpegFile> files) {
     offsets_.clear();
     size_t bytes = 0;
@@ -138,10 +138,10 @@ class NvjpegDecoder final : public DeviceJpegDecoder {
   const Library& library_;
   const std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Event> zeroed_;  // new pixels, on the compute stream
+  std::unique_ptr<Event> zeroed_;  // new pixels are zeroed, on the compute stream
   nvjpeg::Handle handle_ = nullptr;
   nvjpeg::State state_ = nullptr;
-  size_t prepared_for_ = 0;  // files in a batch
+  size_t prepared_for_ = 0;  // number of files in a batch
   nvjpeg::OutputFormat format_ = nvjpeg::kBgrInterleaved;
   Growing pixels_, host_;
   std::vector<size_t> offsets_, lengths_;

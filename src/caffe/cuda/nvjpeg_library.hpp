@@ -1,5 +1,5 @@
-// nvJPEG, loaded when a GPU is first to decode JPEG files. Declared here is what we call of it, as
-// the library's binary interface has it: its header is in none of the packages that we build with.
+// nvJPEG, loaded when a GPU first decodes JPEG files. Declares the part of the library's binary
+// interface that we call, because none of the packages that we build with has its header.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +19,25 @@ enum Status : int {
   kIncompleteBitstream = 10
 };
 enum Backend : int {
-  kGpuHybrid = 2,  // Huffman codes of large batches are decoded by the GPU, too
-  kHardware = 3,   // a decoder beside the multiprocessors, of A100, H100, H200 and newer
+  kGpuHybrid = 2,  // the GPU also decodes Huffman codes of large batches
+  kHardware = 3,   // separate decoder of A100, H100, H200 and newer
 };
 enum OutputFormat : int { kY = 2, kBgrInterleaved = 6 };
 enum Property : int { kMajor, kMinor, kPatch };
-// Colours between the samples of a file are interpolated, as libjpeg-turbo does.
+// Interpolates subsampled colours, as libjpeg-turbo does.
 inline constexpr unsigned kUpsamplingWithInterpolation = 1u << 5;
 
 struct Image {
   static constexpr int kMostComponents = 4;
   unsigned char* channel[kMostComponents] = {};
-  size_t pitch[kMostComponents] = {};  // bytes from row to row
+  size_t pitch[kMostComponents] = {};  // bytes between rows
 };
 
 using Handle = struct nvjpegHandle*;
 using State = struct nvjpegJpegState*;
 using CudaStream = void*;
 
-// The library's functions under their own names. `data` is host memory, images are device memory.
+// The library's functions by their own names. `data` is host memory, images are device memory.
 struct Library {
   Status (*GetProperty)(Property property, int* value);
   Status (*CreateEx)(Backend backend, void* device_allocator, void* pinned_allocator,
@@ -51,9 +51,9 @@ struct Library {
                           const size_t* lengths, Image* destinations, CudaStream stream);
 };
 
-// Throws DeviceError where there is no libnvjpeg.so, or one that lacks a function.
+// Throws DeviceError if there is no libnvjpeg.so, or one that lacks a function.
 const Library& GetLibrary();
-// "13.3.2".
+// Returns a version such as "13.3.2".
 std::string VersionOf(const Library& library);
 
 }  // namespace caffe::cuda::nvjpeg

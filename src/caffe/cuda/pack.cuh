@@ -1,5 +1,5 @@
-// Packs: neighbours in memory that one thread reads, computes with and writes together, 16 bytes at
-// a time.
+// Packs: neighbours in memory that one thread reads, processes and writes together, 16 bytes at a
+// time.
 //
 //   const WidePack<float, 8> x = Widen(PackAt<bfloat16, 8>(data, i));
 //   StorePack(data, i, x);
@@ -17,7 +17,7 @@ struct alignas(std::min<size_t>(sizeof(T) * N, 16)) Pack {
   T values[N];
 };
 
-// Elements of T in 16 bytes.
+// Number of elements of T in 16 bytes.
 template <typename T>
 inline constexpr int kPackSize = static_cast<int>(16 / sizeof(T));
 
@@ -70,7 +70,7 @@ __device__ inline WidePack<T, N> Widen(const Pack<T, N>& x) {
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-// Both rounded to nearest even, by one instruction.
+// Rounds both to nearest even, with one instruction.
 __device__ inline uint32_t NarrowPair(TypeTag<bfloat16>, float low, float high) {
   uint32_t word;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
@@ -112,7 +112,7 @@ __device__ inline Pack<T, N> Narrow(const WidePack<T, N>& x) {
   }
 }
 
-// Whole words, which the compiler else takes apart and stores one number at a time.
+// Stores whole words, which the compiler would otherwise split into single numbers.
 template <typename T, int N>
 __device__ inline void StorePack(T* y, int64_t pack, const WidePack<T, N>& x) {
   if constexpr (kHasWords<T, N>) {

@@ -9,7 +9,7 @@ namespace {
 using ops::Conv;
 using ops::ConvGradWeights;
 
-// A pixel: N channels of `columns` and zeros.
+// Copies a pixel of `columns` channels and pads it with zeros to N channels.
 template <typename T, int N>
 struct PadPixel {
   const T* from;
@@ -35,7 +35,7 @@ void PadPixels(const KernelContext& ctx, const TensorView& x, int64_t channels, 
   });
 }
 
-// A filter in its plain order: a row per output, of which `columns` elements are there.
+// Copies a KCRS filter: a row per output, padded from `columns` to `padded` elements.
 struct PadFilter {
   Numbers from;
   int64_t columns, padded;
@@ -48,7 +48,7 @@ struct PadFilter {
   }
 };
 
-// to = or += the columns that are there.
+// to = or += the columns that have data.
 struct TakeFilter {
   Numbers from;
   int64_t columns, padded;

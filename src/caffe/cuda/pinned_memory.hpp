@@ -1,4 +1,4 @@
-// Host memory that a device copies to and from by itself.
+// Host memory for direct copies to and from a device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 
 namespace caffe::cuda {
 
-// Not zeroed. Throws DeviceError when there is none.
+// The memory is not zeroed. Throws DeviceError if there is not enough.
 inline std::shared_ptr<void> AllocatePinned(size_t bytes) {
   void* memory = nullptr;
   CAFFE_CUDA_CHECK(cudaMallocHost(&memory, bytes == 0 ? 1 : bytes));

@@ -9,7 +9,7 @@
 namespace caffe::cuda {
 namespace {
 
-// `name`: of the plan that is known to be the fastest; nothing where plans are not timed.
+// `name`: the plan that is known to be the fastest; empty if plans are not timed.
 std::optional<BuiltPlan> Restored(PlanSource& source, const PlanRequest& request,
                                   const std::optional<std::string>& name, const PlanStore& store) {
   const std::optional<StoredPlan> stored = store.Find(request.plan_key);
@@ -27,8 +27,9 @@ void Save(PlanSource& source, const PlanRequest& request, const ProposedPlan& pl
   if (!bytes.empty()) store.Store(request.plan_key, {plan.name, bytes});
 }
 
-// The first plans that can be built, at most `most`, and of those that are not compiled at run time
-// at most `ready`. A few of those that are get a try: where compiling fails, it does for all.
+// Builds plans in order, at most `most` in total and at most `ready` that are not compiled at run
+// time. Run-time compiled plans count even if they fail, because if compiling fails, it does so for
+// all.
 std::vector<BuiltPlan> BuildFirst(PlanSource& source, std::span<const ProposedPlan> plans,
                                   size_t ready, size_t most) {
   std::vector<BuiltPlan> built;

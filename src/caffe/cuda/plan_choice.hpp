@@ -1,5 +1,5 @@
-// Which of cuDNN's plans serves a problem: the known one, else the fastest of a few. Plans cost up
-// to seconds each to build, so the caches are asked before any is built.
+// Chooses cuDNN's plan for a problem: the cached one, or else the fastest of a few. Building a plan
+// takes up to seconds, so the caches are searched before any is built.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace caffe::cuda {
 
-// Plans that are built and timed, of those that the heuristics put first. A plan that is compiled
-// at run time takes a second to build, another one a millisecond.
+// Number of plans that are built and timed, out of those that the heuristics rank first. A plan
+// that is compiled at run time takes a second to build, any other a millisecond.
 inline constexpr size_t kTimedCompiledPlans = 2;
 inline constexpr size_t kTimedReadyPlans = 4;
 
 struct ProposedPlan {
   int64_t index = 0;
   std::string name;
-  bool is_compiled = false;  // at run time, when it is built
+  bool is_compiled = false;  // compiled at run time, when it is built
 };
 
 struct BuiltPlan {
@@ -29,18 +29,18 @@ struct BuiltPlan {
   size_t workspace_bytes = 0;
 };
 
-// cuDNN's side of one problem. Used by one thread at a time.
+// The interface of one cuDNN problem. Used by one thread at a time.
 class PlanSource {
  public:
   virtual ~PlanSource() = default;
   // Plans that the heuristics propose and the settings allow, best first.
   virtual std::vector<ProposedPlan> Propose() = 0;
-  // Bytes of workspace of the plan, which can be run from now on; nothing where it cannot be built
-  // within the workspace's limit.
+  // Builds a plan, so that it can be run, and returns its workspace bytes; empty if it cannot be
+  // built within the workspace limit.
   virtual std::optional<size_t> Build(const ProposedPlan& plan) = 0;
-  // A built plan for Restore() in another process; empty where it cannot be saved.
+  // Serialises a built plan for Restore() in another process; empty if it cannot be saved.
   virtual std::vector<uint8_t> Save(const ProposedPlan& plan) = 0;
-  // As Build(), of what was saved. The plan's index is 0 from now on.
+  // Like Build(), from a saved plan, whose index becomes 0.
   virtual std::optional<size_t> Restore(std::span<const uint8_t> saved) = 0;
   virtual std::vector<double> Times(std::span<const BuiltPlan> plans,
                                     const MayTryAlgorithm& may_try) = 0;
@@ -48,27 +48,28 @@ class PlanSource {
 
 struct PlanRequest {
   std::string key;       // of the problem: AlgorithmKey()
-  std::string plan_key;  // of the plan on disk: the problem, the graph and the settings
-  bool is_timed = true;  // false: the heuristics' first
-  int engine = -1;       // only plans of the engine with this number; -1: any
+  std::string plan_key;  // of the plan on disk: problem, graph and settings
+  bool is_timed = true;  // false: use the heuristics' first plan
+  int engine = -1;       // number of the only allowed engine; -1: any
 };
 
-// Plans that can be run, in the heuristics' order. Empty: cuDNN has none.
+// Plans that can be run, in the heuristics' order. Empty if cuDNN has none.
 struct BuiltPlans {
   std::vector<BuiltPlan> plans;
-  bool is_known = false;  // the one plan is that of an earlier process
+  bool is_known = false;  // an earlier process chose the only plan
 };
 
-// Where what is known is kept.
+// Storage of the results.
 struct PlanCaches {
   AlgorithmCache& algorithms;
   const PlanStore& plans;
 };
 
-// The known plan alone, else those that are to be timed, else the first that can be built.
+// Builds only the cached plan if there is one, otherwise those to be timed, or, without timing, the
+// first that can be built.
 BuiltPlans BuildPlans(PlanSource& source, const PlanRequest& request, const PlanCaches& caches);
 
-// Index of the plan to run, which the next process knows.
+// Returns the index of the plan to run, and saves it for the next process.
 size_t ChoosePlan(PlanSource& source, const PlanRequest& request, const BuiltPlans& built,
                   const PlanCaches& caches);
 

@@ -23,7 +23,7 @@ std::string_view TextOf(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Lines before the plan's bytes; the last says how many there are, and their hash with the rest.
+// Header lines before the plan's bytes; the last one holds their number and the hash of everything.
 std::string HeaderOf(const std::string& key, const StoredPlan& plan) {
   const std::string names = StrCat(kFormat, '\n', key, '\n', plan.name, '\n');
   return StrCat(names, plan.bytes.size(), ' ', Hash64(TextOf(plan.bytes), Hash64(names)), '\n');

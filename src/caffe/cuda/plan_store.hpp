@@ -1,4 +1,4 @@
-// Plans of cuDNN that were compiled, on disk: what took seconds to compile loads in milliseconds.
+// Compiled cuDNN plans on disk: compiling takes seconds, loading milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct StoredPlan {
   std::vector<uint8_t> bytes;
 };
 
-// A folder with a file per key, written whole or not at all. Any number of processes may share it.
-// A file that is damaged, or of another key, is not there. Thread-safe.
+// A folder with a file per key, written completely or not at all. Any number of processes may share
+// it. A file that is damaged or belongs to another key is ignored. Thread-safe.
 class PlanStore {
  public:
-  // Without a folder ("") nothing is stored.
+  // An empty folder name stores nothing.
   explicit PlanStore(std::string folder) : folder_(std::move(folder)) {}
 
   // The folder AlgorithmCache::FileOfUser(".plans").

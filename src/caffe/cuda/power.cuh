@@ -1,5 +1,5 @@
-// Powers by the chip's logarithm and exponential, each one instruction and good to 22 bits: in
-// float the result is wrong by some units of its last place.
+// Powers by the GPU's logarithm and exponential, each one instruction and accurate to 22 bits: in
+// float the result is wrong by a few units in the last place.
 #pragma once
 
 #include <cmath>
@@ -35,8 +35,8 @@ __device__ inline float Exp2(float x) {
 }
 #endif
 
-// scale^-beta by exact functions; AlexNet's and GoogLeNet's 0.75 needs two square roots instead of
-// a power.
+// scale^-beta by exact functions; beta = 0.75, as in AlexNet and GoogLeNet, needs two square roots
+// instead of a power.
 template <typename A>
 __device__ inline A InversePower(A scale, A beta) {
   if (beta != A(0.75)) return std::pow(scale, -beta);

@@ -1,4 +1,5 @@
-// The numbers of a pass, read where a replayed graph finds them anew.
+// Seed and pass number of the random streams, read on the device so that a replayed graph uses the
+// current ones.
 #pragma once
 
 #include "caffe/core/philox.hpp"
@@ -15,7 +16,7 @@ class RandomOnDevice {
         on_device_(ctx.random.on_device) {}
 
   __device__ uint64_t pass() const { return on_device_ == nullptr ? pass_ : on_device_[1]; }
-  // Of this rank; see RandomState.
+  // True in this rank's first pass; see RandomState.
   __device__ bool is_first_pass() const { return pass() < ranks_; }
   __device__ RandomStream Stream(uint64_t stream) const {
     return {on_device_ == nullptr ? seed_ : on_device_[0], stream};

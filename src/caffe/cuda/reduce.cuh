@@ -1,5 +1,5 @@
-// Sums over all axes of a tensor but those that a smaller one covers, K sums at a time, in an order
-// that shapes alone decide: each block sums a part, a second launch adds the parts.
+// K sums over all axes of a tensor except those that a smaller tensor covers, in an order that
+// depends only on the shapes: each block sums a part, a second launch adds the parts.
 #pragma once
 
 #include "caffe/cuda/groups.cuh"
@@ -22,13 +22,13 @@ struct StoreSum {
   }
 };
 
-// Element (o, c, i) of outer x covered x inner; o and i are summed over.
+// Element (o, c, i) of outer x covered x inner; the sums run over o and i.
 struct Covered {
   int64_t outer, covered, inner;
 
   Covered(int64_t outer, int64_t covered, int64_t inner)
       : outer(outer), covered(covered), inner(inner) {
-    // Without other columns between them, rows are one long row.
+    // With a single column, all rows are contiguous.
     if (covered == 1) this->inner *= outer, this->outer = 1;
   }
   explicit Covered(const ops::CoveredView& view) : Covered(view.outer, view.covered, view.inner) {}
@@ -78,7 +78,7 @@ __device__ inline void StoreSums(const PartialSums<A>& partial, int64_t part, in
   for (int k = 0; k < K; ++k) partial.At(k, part, c) = sums.values[k];
 }
 
-// inner == 1: lanes are columns, warps are rows.
+// For inner == 1: lanes are columns, warps are rows.
 template <int K, typename A, typename Body, typename Finish>
 __global__ void __launch_bounds__(kBlockThreads)
     SumColumnsKernel(Body body, Finish finish, int64_t rows, int64_t columns,
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-// Any inner: a block per column and part.
+// For any inner: a block per column and part.
 template <int K, typename A, typename Body, typename Finish>
 __global__ void __launch_bounds__(kBlockThreads)
     SumElementsKernel(Body body, Finish finish, Covered view, PartialSums<A> partial) {
@@ -143,7 +143,7 @@ struct AddPartialSums {
   }
 };
 
-// Bytes of workspace that SumCovered needs.
+// Bytes of workspace for SumCovered.
 template <int K, typename A>
 size_t SumWorkspace(const Covered& view) {
   const int64_t parts = Parts(view).count;
@@ -164,8 +164,8 @@ void LaunchSums(const KernelContext& ctx, const Covered& view, const Parts& part
   }
 }
 
-// For each c: body(c, element index, sums) adds an element to the sums, finish(c, sums) uses them.
-// `workspace` has SumWorkspace<K, A>(view) bytes.
+// For each c, body(c, element index, sums) adds an element to the sums and finish(c, sums) uses
+// them. `workspace` must have SumWorkspace<K, A>(view) bytes.
 template <int K, typename A, typename Body, typename Finish>
 void SumCovered(const KernelContext& ctx, const Covered& view, void* workspace, const Body& body,
                 const Finish& finish) {
@@ -173,7 +173,7 @@ void SumCovered(const KernelContext& ctx, const Covered& view, void* workspace, 
   const PartialSums<A> partial{static_cast<A*>(workspace), parts.count, view.covered};
   LaunchSums<K, A>(ctx, view, parts, partial, body, finish);
   if (parts.count == 1) return;
-  // The parts of a column are the rows of a matrix of columns.
+  // The parts of the columns are the rows of a matrix.
   const Covered sums(parts.count, view.covered, 1);
   LaunchSums<K, A>(ctx, sums, Parts(sums), PartialSums<A>{nullptr, 1, view.covered},
                    AddPartialSums<K, A>{partial}, finish);

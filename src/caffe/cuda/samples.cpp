@@ -9,8 +9,8 @@
 namespace caffe::cuda {
 namespace {
 
-// Of algorithms for one problem: some round to fewer bits on the way. One that misses a part, or
-// adds what it found in memory, is further off.
+// Limit for algorithms of one problem: some round to fewer bits internally. An algorithm that omits
+// a part, or adds data found in memory, differs more.
 constexpr double kMostDifference = 1.0 / 32;
 
 bool HasOnlyNumbers(const Results& results) {
@@ -19,7 +19,7 @@ bool HasOnlyNumbers(const Results& results) {
   });
 }
 
-// Writes zeros to the places where none has a number.
+// Sets elements to zero that are NaN in all results.
 void ForgetUnwritten(std::vector<std::optional<Results>>* all) {
   std::vector<std::vector<bool>> written;
   for (const std::optional<Results>& one : *all) {
@@ -40,7 +40,7 @@ void ForgetUnwritten(std::vector<std::optional<Results>>* all) {
   }
 }
 
-// The norm of the difference over that of the second sample.
+// The norm of the difference divided by that of the second sample.
 double Difference(const Sample& one, const Sample& other) {
   double difference = 0, norm = std::numeric_limits<double>::min();
   for (size_t i = 0; i < one.size(); ++i) {

@@ -1,4 +1,4 @@
-// What kernels that are tried have written, to compare it.
+// Samples of the outputs of kernels under test, for comparison.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,22 @@ namespace caffe::cuda {
 
 using Sample = std::vector<double>;
 
-// Numbers of an array on the device: all of them, or `stretches` (2 or more) of `length` elements,
-// the first at its beginning, the last at its end.
+// Elements of an array on the device: all of them, or `stretches` (2 or more) ranges of `length`
+// elements, the first at its beginning, the last at its end.
 Sample SampleOf(Device& device, DType type, const void* data, int64_t count, int64_t stretches,
                 int64_t length);
 
-// A sample of each output.
+// One sample per output.
 using Results = std::vector<Sample>;
 
-// The norm of the difference over that of the second result, of the output where it is largest; not
-// a number where one has such.
+// The relative norm of the difference to the second result, for the output where it is largest; NaN
+// if one of them contains a NaN.
 double LargestDifference(const Results& one, const Results& other);
 
-// Of several algorithms' results for one problem, those that most others agree with, up to rounding
-// in any type. Places where none has a number do not count: they lie between what is written.
-// Nothing: it did not run, and is left out.
+// Compares the results of several algorithms for one problem: true for those that agree with most
+// others, up to rounding in any type. Elements that are NaN in all results do not count, because
+// they lie in gaps of the output. An empty result is that of an algorithm that did not run, and is
+// false.
 std::vector<bool> Agreeing(std::vector<std::optional<Results>> all);
 
 }  // namespace caffe::cuda

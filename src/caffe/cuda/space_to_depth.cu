@@ -9,24 +9,24 @@ namespace {
 using ops::Conv;
 using ops::ConvGradWeights;
 
-constexpr int64_t kPackChannels = 8;  // which engines read together
+constexpr int64_t kPackChannels = 8;  // engines read this many together
 constexpr int64_t kMostChannels = 64;
 
-// How pixels become channels: channel (row * steps_w + column) * channels + c of a block is channel
-// c of its pixel at (row, column); what is left of the last pack is zero. Blocks begin in the
+// Mapping of pixels to channels: channel (row * steps_w + column) * channels + c of a block is
+// channel c of its pixel at (row, column); the rest of the last pack is zero. Blocks begin in the
 // padding.
 struct Blocks {
   int32_t channels, height, width;  // of the images
   int32_t step_h, step_w, pad_h, pad_w;
   int32_t kernel_h, kernel_w;  // of the filter
-  int32_t packed;              // channels of a block
+  int32_t packed;              // channels of a block, padded to whole packs
   int32_t blocks_h, blocks_w;  // of an image
   int32_t taps_h, taps_w;      // of the filter, in blocks
 
   __host__ __device__ int32_t used() const { return channels * step_h * step_w; }
 };
 
-// A pack of a block's channels.
+// Copies a pack of a block's channels.
 template <typename T>
 struct GatherBlocks {
   Blocks of;
@@ -55,10 +55,10 @@ struct GatherBlocks {
   }
 };
 
-// The filter over blocks, whose channels lie last.
+// Copies the filter to its channels-last form over blocks.
 struct GatherFilter {
   Blocks of;
-  bool is_channels_last;  // the filter as it is
+  bool is_channels_last;  // of the filter in the net
   Numbers from, to;
 
   __device__ void operator()(int64_t i) const {
@@ -75,7 +75,7 @@ struct GatherFilter {
   }
 };
 
-// dw = or += what belongs to it, of the filter over blocks.
+// dw = or += the corresponding elements of the gradient over blocks.
 struct TakeFilterOfBlocks {
   Blocks of;
   Numbers from;
@@ -104,7 +104,7 @@ OperandDesc Described(DType type, Layout layout, std::vector<int64_t> dims) {
   return desc;
 }
 
-// Why there are no blocks; empty where there are.
+// Returns why blocks cannot be used; empty if they can.
 std::string UnfitForBlocks(const ops::ConvGeometry& g, const OperandDesc& x) {
   if (g.spatial_axes() != 2 || g.group != 1) return "groups, or no images";
   if (x.layout != Layout::kChannelsLast || x.dtype == DType::kDouble || Is8Bit(x.dtype))
@@ -118,7 +118,7 @@ std::string UnfitForBlocks(const ops::ConvGeometry& g, const OperandDesc& x) {
 }
 
 Blocks BlocksOf(const ops::ConvGeometry& g, const OperandDesc& x, const OperandDesc& y) {
-  const auto blocks = [&](int axis) {  // along an axis: the filter's, then the image's
+  const auto blocks = [&](int axis) {  // of the filter and of the image, along an axis
     const int64_t taps = (g.kernel[axis] + g.stride[axis] - 1) / g.stride[axis];
     return std::pair(taps, y.shape[2 + axis] + taps - 1);
   };

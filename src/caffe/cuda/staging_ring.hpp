@@ -1,4 +1,4 @@
-// Small copies from ordinary memory to a device that never wait for it.
+// Small copies from pageable host memory to a device that never wait for the device.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@
 
 namespace caffe::cuda {
 
-// The driver may wait for the stream before it reads ordinary memory, so what is small goes through
-// a ring of pinned slots. A slot serves again when its last copy is done, which it is long before
-// its turn comes. Of one stream; thread-safe.
+// The driver may wait for the stream before it reads pageable memory, so small copies go through a
+// ring of pinned slots. A slot is reused when its last copy is done, usually long before its turn
+// comes. Serves one stream; thread-safe.
 class StagingRing {
  public:
   static constexpr size_t kSlots = 32, kSlotBytes = 8 << 10;
-  // Copies of up to half of the ring take it.
+  // Copies of up to half of the ring use it.
   static bool Takes(size_t bytes) { return bytes <= kSlots / 2 * kSlotBytes; }
 
   using MakeEvent = std::function<std::unique_ptr<Event>()>;
   explicit StagingRing(MakeEvent make_event) : make_event_(std::move(make_event)) {}
 
-  // copy(to, slot, bytes) enqueues a copy of pinned memory on the stream.
+  // copy(to, slot, bytes) must enqueue a copy of pinned memory on the stream.
   template <typename Copy>
   void Send(Stream& stream, void* device, const void* host, size_t bytes, const Copy& copy) {
     const std::lock_guard lock(mutex_);

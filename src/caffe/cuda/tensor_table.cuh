@@ -1,4 +1,4 @@
-// One launch over many tensors: they are cut into chunks, which blocks take in turn.
+// One launch for many tensors: they are divided into chunks, which blocks process in turn.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace caffe::cuda {
 
-// Elements of a chunk.
+// Elements in a chunk.
 inline constexpr int64_t kChunk = 16 * kBlockThreads;
 
-// Chunk c belongs to the last tensor whose first_chunk is not beyond it.
+// Chunk c belongs to the last tensor whose first_chunk is at most c.
 struct Chunks {
-  const int64_t* first_chunk;  // one per tensor, and the number of all chunks
+  const int64_t* first_chunk;  // one per tensor, then the total number of chunks
   int tensors;
 
   __device__ int64_t count() const { return first_chunk[tensors]; }
@@ -26,17 +26,17 @@ struct Chunks {
     }
     return at;
   }
-  // Where the chunk begins in its tensor.
+  // Offset of the chunk's first element in its tensor.
   __device__ int64_t Begin(int64_t chunk, int tensor) const {
     return (chunk - first_chunk[tensor]) * kChunk;
   }
 };
 
-// What a kernel reads of its tensors, an Entry each, in device memory: too much for a launch's
-// arguments, and sent again only when an address has changed.
+// A kernel's per-tensor data, an Entry each, in device memory: too much for a launch's arguments,
+// and sent again only when an address has changed.
 class TensorTable {
  public:
-  // `counts` are elements of each tensor.
+  // `counts` are the elements of each tensor.
   TensorTable(const std::vector<int64_t>& counts, size_t entry_bytes, Device& device)
       : first_chunk_(1, 0) {
     for (const int64_t count : counts)
@@ -50,11 +50,11 @@ class TensorTable {
 
   int size() const { return static_cast<int>(first_chunk_.size()) - 1; }
   int64_t num_chunks() const { return first_chunk_.back(); }
-  // Enough for all chunks, as far as a grid goes.
+  // One block per chunk, up to the maximum of a grid.
   int64_t blocks() const { return std::min(num_chunks(), kMaxBlocks); }
   Chunks chunks() const { return {static_cast<const int64_t*>(on_device_.get()), size()}; }
 
-  // make(i) is tensor i's entry in this context.
+  // make(i) returns tensor i's entry in this context.
   template <typename Make>
   auto Send(const KernelContext& ctx, const Make& make) -> const decltype(make(size_t{}))* {
     using Entry = decltype(make(size_t{}));
@@ -67,7 +67,7 @@ class TensorTable {
   }
 
  private:
-  // Remembers the context's addresses.
+  // Stores the context's addresses; returns true if they have changed.
   bool HasMoved(const KernelContext& ctx) {
     std::vector<const void*>& now = addresses_;
     now.clear();

@@ -1,4 +1,4 @@
-// Matrices turned around, through tiles, so that reads and writes both go along memory.
+// Matrix transposition through tiles, so that both reads and writes are coalesced.
 #pragma once
 
 #include "caffe/cuda/launch.cuh"
@@ -7,8 +7,8 @@ namespace caffe::cuda {
 
 inline constexpr int kTransposeTile = 32;
 
-// y = or += the transposes of `items` matrices of rows x columns: y[c][r] = store(x[r][c]). One
-// column of padding keeps a tile's columns in different banks.
+// y = or += the transposes of `items` matrices of rows x columns: y[c][r] = store(x[r][c]). A
+// padding column puts a tile's columns into different banks.
 template <typename From, typename To, typename Store>
 __global__ void __launch_bounds__(kBlockThreads)
     TransposeKernel(Store store, const From* x, int64_t items, int64_t rows, int64_t columns,
@@ -38,18 +38,18 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-// Tiles would be almost empty.
+// Matrices up to this width would leave tiles almost empty.
 inline constexpr int64_t kNarrow = kTransposeTile / 4;
 
-// As TransposeKernel(), of narrow matrices: a thread per place along their long side, so that the
-// side of which a warp's threads have neighbours goes along memory, and the other one in pieces.
+// Like TransposeKernel(), for narrow matrices: a thread per position along their long side, so that
+// accesses along that side are coalesced and those along the other one are strided.
 template <typename From, typename To, typename Store>
 __global__ void __launch_bounds__(kBlockThreads)
     TransposeNarrowKernel(Store store, const From* x, int64_t items, int64_t rows, int64_t columns,
                           To* y) {
   const bool has_few_rows = rows < columns;
   const int64_t places = has_few_rows ? columns : rows, few = has_few_rows ? rows : columns;
-  // From one of the few to the next, and from one place to the next.
+  // Distance between elements along the short side, then along the long side.
   const int64_t from_step = has_few_rows ? columns : 1, to_step = has_few_rows ? 1 : rows;
   const int64_t from_place = has_few_rows ? 1 : columns, to_place = has_few_rows ? rows : 1;
   for (int64_t i = GlobalThread(); i < items * places; i += GridThreads()) {

@@ -1,4 +1,4 @@
-// Our element types in CUDA's terms.
+// Our element types as CUDA types.
 #pragma once
 
 #include <library_types.h>
@@ -25,9 +25,9 @@ inline cudaDataType_t CudaType(DType type) {
   throw InternalError("cuda: unknown element type");
 }
 
-// Beyond this a faster algorithm is not worth its memory.
+// Limit beyond which a faster algorithm is not worth its memory.
 inline constexpr size_t kWorkspaceLimit = size_t{256} << 20;
-// Parts of a workspace begin where every library is content.
+// Alignment of the parts of a workspace, sufficient for every library.
 inline constexpr size_t kWorkspaceAlignment = 256;
 inline size_t AlignWorkspace(size_t bytes) {
   return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;

@@ -1,4 +1,4 @@
-// Records that are AnnotatedDatum messages: an image and the boxes of the objects in it.
+// Loads AnnotatedDatum records: an image and the boxes of the objects in it.
 #pragma once
 
 #include <set>
@@ -10,11 +10,11 @@ namespace caffe::data {
 
 class AnnotatedLoader final : public RecordLoader {
  public:
-  // Reads label_map_file, if given. Throws IoError for a broken one.
+  // Reads label_map_file, if set. Throws IoError if it is damaged.
   AnnotatedLoader(const AnnotatedDataParameter& options, ColorMode mode);
 
-  // Throws IoError for bytes that are not an AnnotatedDatum, an annotation without a box, or a
-  // class that the label map does not have.
+  // Throws IoError for bytes that are not an AnnotatedDatum, for an annotation without a box, or
+  // for a class that is not in the label map.
   Sample Load(std::string_view value, uint64_t draw) override;
   ImageExtents ReadExtents(std::string_view value, uint64_t draw) override;
   bool IsEncoded(std::string_view value) override;
@@ -24,7 +24,7 @@ class AnnotatedLoader final : public RecordLoader {
   std::vector<ObjectBox> Boxes() const;
 
   const std::string label_map_file_;
-  std::set<int> labels_;  // empty: any
+  std::set<int> labels_;  // empty: any label
   AnnotatedDatum record_;
   ImageDecoder decoder_;
 };

@@ -5,7 +5,7 @@
 namespace caffe::data {
 namespace {
 
-// Interleaved, and without a copy where it already is.
+// Returns the image interleaved; does not copy it if it already is.
 cv::Mat InterleavedMat(const ImageView& image) {
   Require(
       image.bytes != nullptr,

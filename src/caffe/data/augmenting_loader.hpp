@@ -1,4 +1,4 @@
-// Another loader's images, augmented.
+// Augments the images of another loader.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ class AugmentingLoader final : public RecordLoader {
  public:
   using Steps = std::vector<std::unique_ptr<Augmentation>>;
 
-  // `steps` outlive the loader and may be shared by several.
+  // `steps` must outlive the loader and may be shared by several loaders.
   AugmentingLoader(std::unique_ptr<RecordLoader> loader, const Steps& steps, RandomStream random)
       : loader_(std::move(loader)), steps_(steps), random_(random) {}
 

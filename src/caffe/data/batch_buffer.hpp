@@ -1,5 +1,5 @@
-// The memory of a batch on its way round: the reader deals records to it, parsers fill it, the
-// consumer reads it and gives it back.
+// The memory of a batch, which circulates: the reader assigns records to it, parsers fill it, the
+// consumer reads it and returns it.
 #pragma once
 
 #include <condition_variable>
@@ -15,15 +15,15 @@
 
 namespace caffe::data {
 
-// Memory at a 64-byte boundary; grows and never shrinks.
+// 64-byte aligned memory that grows and never shrinks.
 class BatchMemory {
  public:
   void* get() const { return memory_.get(); }
-  // Whether it holds so much, and was made by `make` if that is given.
+  // True if it has `bytes` bytes and, if `make` is set, was allocated by it.
   bool Fits(size_t bytes, const HostMemory& make) const {
     return bytes <= bytes_ && (is_made_ || make == nullptr);
   }
-  // Contents are lost where it does not fit.
+  // Discards the contents if it has to reallocate.
   void Reserve(size_t bytes, const HostMemory& make);
 
  private:
@@ -35,7 +35,7 @@ class BatchMemory {
 // Lets one thread wait until others have finished all parts of a batch.
 class Completion {
  public:
-  // Before the parts are dealt out.
+  // Called before the parts are distributed.
   void Start(int parts) {
     std::lock_guard lock(mutex_);
     parts_left_ = parts;
@@ -48,7 +48,7 @@ class Completion {
     if (--parts_left_ == 0) finished_.notify_one();
   }
 
-  // The error of the first slot is kept, so that the message does not depend on timing.
+  // Keeps the error of the first slot, so that the message does not depend on timing.
   void Fail(int slot, std::exception_ptr error) {
     std::lock_guard lock(mutex_);
     if (error_ && error_slot_ <= slot) return;
@@ -56,7 +56,7 @@ class Completion {
     error_slot_ = slot;
   }
 
-  // Wait() throws this and no longer waits for the parts.
+  // Makes Wait() throw this error without waiting for the parts.
   void Abandon(std::exception_ptr error) {
     std::lock_guard lock(mutex_);
     error_ = std::move(error);
@@ -65,7 +65,7 @@ class Completion {
     finished_.notify_one();
   }
 
-  // Throws what Fail() was given.
+  // Rethrows the error of Fail().
   void Wait() {
     std::unique_lock lock(mutex_);
     finished_.wait(lock, [&] { return parts_left_ == 0 || is_abandoned_; });
@@ -82,20 +82,20 @@ class Completion {
 };
 
 struct BatchBuffer {
-  // Converts images that were prepared in another form. Takes other memory for them: threads soon
-  // fill batches in the form that is asked for.
+  // Converts images that were prepared in another form. Uses separate memory, because threads will
+  // soon fill batches in the requested form.
   void ChangeForm(const BatchForm& form);
 
   std::vector<RecordSequence::Item> items;
   ImageExtents extents;        // of every image after the transform
-  ImageExtents image_extents;  // of batches of bytes: before it
+  ImageExtents image_extents;  // for batches of bytes: before the transform
   BatchMemory data;
-  BatchMemory images;  // of batches of bytes, in place of `data`
+  BatchMemory images;  // for batches of bytes, instead of `data`
   std::vector<float> windows;
   std::vector<float> labels;
   std::vector<float> shown_sizes;
-  std::vector<std::vector<ObjectBox>> boxes;  // of each item of annotated records
-  Batch batch;                                // what the consumer sees
+  std::vector<std::vector<ObjectBox>> boxes;  // for each item of annotated records
+  Batch batch;                                // the consumer's view
   Completion completion;
 };
 

@@ -41,7 +41,7 @@ BatchFiller::BatchFiller(const RecordSource& source, const FirstRecord& first, b
       with_label_(with_label),
       device_transform_(std::move(device_transform)) {}
 
-// With a crop, larger images are cut to the extents of the first one.
+// With a crop, larger images are cropped to the size of the first one.
 ImageExtents BatchFiller::ImageExtentsFor(const ImageExtents& output) const {
   return source_.transformer().has_fixed_size() ? first_image_ : output;
 }

@@ -1,4 +1,4 @@
-// BatchFiller: puts images and labels into batches, as the net's floats or as bytes for a device.
+// BatchFiller: puts images and labels into batches, as floats for the net or as bytes for a device.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@ namespace caffe::data {
 
 class BatchFiller {
  public:
-  // Fills with floats; with bytes if there is a transform for the device. `source` outlives this.
+  // Fills batches with bytes if there is a device transform, otherwise with floats. `source` must
+  // outlive this object.
   BatchFiller(const RecordSource& source, const FirstRecord& first, bool with_label,
               std::optional<DeviceTransform> device_transform);
 
@@ -20,26 +21,26 @@ class BatchFiller {
   const DeviceTransform* device_transform() const {
     return device_transform_ ? &*device_transform_ : nullptr;
   }
-  // N,C,H,W of a batch of so many images of these extents.
+  // Shape N,C,H,W of a batch of `size` images with these extents.
   static Shape ShapeOf(const ImageExtents& extents, int64_t size) {
     return Shape{size, extents.channels, extents.height, extents.width};
   }
-  // N; N,K,1,1 of labels of K numbers; N,1,H,W where labels are images; of annotated records it is
-  // another.
+  // N; or N,K,1,1 for labels of K numbers; or N,1,H,W if labels are images. Not for annotated
+  // records, whose shape varies.
   Shape LabelShapeOf(const ImageExtents& output, int64_t size) const;
-  // Extents of the bytes of an image whose transform gives `output`.
+  // Extents of the untransformed image for which the transform gives `output`.
   ImageExtents ImageExtentsFor(const ImageExtents& output) const;
 
-  // Memory of a buffer for images that are `output` after the transform.
+  // Memory of a buffer for images with extents `output` after the transform.
   int64_t BytesOfBuffer(const ImageExtents& output) const;
-  // Once for each buffer, for full batches.
+  // Called once for each buffer; allocates for full batches.
   void Allocate(BatchBuffer* buffer) const;
-  // Sizes the buffer for as many images as it has items, which are `output` after the transform,
-  // and will have that form.
+  // Sizes the buffer for its items, whose images have extents `output` after the transform, in that
+  // form.
   void Prepare(BatchBuffer* buffer, const ImageExtents& output, const BatchForm& form) const;
-  // Loads the record of this slot and puts it into its place. Throws InvalidArgument for an image
-  // of other extents than the batch's. Slots may be filled by different threads, each of which has
-  // a loader and, for its floats on the way to another type, memory of its own.
+  // Loads the record of this slot into its place. Throws InvalidArgument for an image of other
+  // extents than the batch's. Several threads may fill different slots, each with its own loader
+  // and its own `floats`, a buffer for conversion to another type.
   void Fill(BatchBuffer* buffer, int slot, RecordLoader* loader, std::vector<float>* floats) const;
 
  private:
@@ -54,7 +55,7 @@ class BatchFiller {
   const std::optional<DeviceTransform> device_transform_;
 };
 
-// What the transformer would do to images of so many channels.
+// The transformer's operation on images with this number of channels.
 DeviceTransform DeviceTransformOf(const DatumTransformer& transformer, int channels);
 
 }  // namespace caffe::data

@@ -11,7 +11,7 @@
 namespace caffe::data {
 namespace {
 
-// Records that one thread takes at a time, at most: few enough to share a batch evenly.
+// Maximum number of records that a thread takes at a time: few enough to share a batch evenly.
 constexpr int kLargestChunk = 64;
 
 }  // namespace
@@ -46,7 +46,7 @@ BatchPipeline::~BatchPipeline() {
 }
 
 void BatchPipeline::Start(int parsers) {
-  // Room first: a running thread that cannot be kept ends the program.
+  // Reserves first: an exception while storing a running thread would end the program.
   threads_.reserve(static_cast<size_t>(parsers) + 1);
   const auto make_loader = [&] { return loaders_.emplace_back(parts_.source.MakeLoader()).get(); };
   RecordLoader* own = make_loader();
@@ -104,7 +104,7 @@ void BatchPipeline::RunReader(RecordLoader* loader) {
   }
 }
 
-// The records of the next batch, of which there are fewer at the end of a whole epoch.
+// Assigns the records of the next batch, which may be fewer at the end of an epoch.
 void BatchPipeline::Deal(BatchBuffer* buffer) {
   const bool is_ended = parts_.sequence.whole_epochs();
   const auto full = static_cast<size_t>(batch_size_);
@@ -114,7 +114,7 @@ void BatchPipeline::Deal(BatchBuffer* buffer) {
   for (RecordSequence::Item& item : buffer->items) item = parts_.sequence.Next();
 }
 
-// False once the queues are closed.
+// Returns false if the queues are closed.
 bool BatchPipeline::DealOut(BatchBuffer* buffer) {
   const auto size = static_cast<int>(buffer->items.size());
   buffer->completion.Start((size + chunk_size_ - 1) / chunk_size_);
@@ -125,17 +125,17 @@ bool BatchPipeline::DealOut(BatchBuffer* buffer) {
   return true;
 }
 
-// Extents after the transform of a batch's first record, which the others have to have too.
+// Extents of a batch's first image after the transform; the others must have the same.
 ImageExtents BatchPipeline::OutputOf(RecordSequence::Item* first, RecordLoader* loader) {
   const DatumTransformer& transformer = parts_.source.transformer();
   if (transformer.has_fixed_size()) return parts_.first.output;
   try {
-    if (parts_.broken.skips()) {  // what takes a broken image's place may be of another size
+    if (parts_.broken.skips()) {  // the replacement may have another size
       parts_.broken.Replace(first, [&] { loader->Load(first->record.value, first->number); });
     }
     return transformer.OutputExtents(loader->ReadExtents(first->record.value, first->number));
   } catch (const Error&) {
-    return parts_.first.output;  // the parser that meets this record reports or replaces it
+    return parts_.first.output;  // the parser of this record reports or replaces it
   }
 }
 

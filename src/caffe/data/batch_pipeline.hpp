@@ -12,12 +12,12 @@
 
 namespace caffe::data {
 
-// One reader thread deals records to batches in their order, and each batch in parts to the parser
-// threads. Which thread fills which part decides neither what a batch contains nor its place. The
-// buffers go round, so that nothing is allocated once each has seen the largest batch.
+// One reader thread assigns records to batches in order, and distributes each batch in chunks to
+// the parser threads. The thread that fills a chunk affects neither the batch's contents nor its
+// position. Buffers are reused, so that nothing is allocated once each has held the largest batch.
 class BatchPipeline {
  public:
-  // What all threads use; it outlives the pipeline.
+  // Objects shared by all threads; must outlive the pipeline.
   struct Parts {
     const RecordSource& source;
     const FirstRecord& first;
@@ -27,20 +27,20 @@ class BatchPipeline {
   };
 
   BatchPipeline(const Parts& parts, int parsers);
-  // Buffers that go round: those that `reading` has filled ahead, and the consumer's.
+  // Number of buffers: those that `reading` prefetches, and the consumer's.
   static size_t NumBuffers(const DataParameter& reading);
-  // Joins the threads, at any moment.
+  // Joins the threads; may be called at any time.
   ~BatchPipeline();
   BatchPipeline(const BatchPipeline&) = delete;
   BatchPipeline& operator=(const BatchPipeline&) = delete;
 
-  // Waits for the next batch, which is the caller's until the call after it, in that form; batches
-  // prepared from now on will have it. Rethrows what went wrong in a thread; no further call may
-  // follow that.
+  // Waits for the next batch, which is valid until the next call, in the given form; batches
+  // prepared from now on will have that form. Rethrows errors of the threads; no further call is
+  // allowed after that.
   BatchBuffer* Next(const BatchForm& form);
 
  private:
-  // Some consecutive records of a batch: what a parser takes from the queue.
+  // Consecutive records of a batch; a parser takes them from the queue together.
   struct Chunk {
     BatchBuffer* buffer = nullptr;
     int begin = 0;
@@ -63,12 +63,12 @@ class BatchPipeline {
   const int chunk_size_;
   std::vector<BatchBuffer> buffers_;
   BoundedQueue<BatchBuffer*> free_;   // consumer -> reader
-  BoundedQueue<BatchBuffer*> ready_;  // reader -> consumer, in order; may still be in work
+  BoundedQueue<BatchBuffer*> ready_;  // reader -> consumer, in order; may be incomplete
   BoundedQueue<Chunk> chunks_;        // reader -> parsers
   std::atomic<bool> stopping_ = false;
   std::mutex form_mutex_;
-  BatchForm form_;                  // that the consumer last asked for
-  BatchBuffer* current_ = nullptr;  // the consumer's
+  BatchForm form_;                  // last form that the consumer requested
+  BatchBuffer* current_ = nullptr;  // held by the consumer
   std::vector<std::unique_ptr<RecordLoader>> loaders_;
   std::vector<std::thread> threads_;
 };

@@ -46,7 +46,7 @@ RecordSequenceOptions SequenceOptions(const RecordSource& records,
           .whole_epochs = options.whole_epochs && records.can_resume()};
 }
 
-// The work that batches of bytes leave to a device; none where they are of floats.
+// The transform that batches of bytes leave to a device; empty for batches of floats.
 std::optional<DeviceTransform> ChooseDeviceTransform(const RecordSource& records,
                                                      const BatchSourceOptions& options,
                                                      RecordSequence* sequence,
@@ -156,7 +156,7 @@ class BatchSource::Impl {
   }
 
  private:
-  // A device that has failed reads no more either.
+  // A device that has failed does not read any more.
   void WaitUntilFetched() noexcept {
     try {
       if (fetched_ != nullptr) fetched_->Synchronize();
@@ -173,7 +173,7 @@ class BatchSource::Impl {
 
   const std::unique_ptr<const RecordSource> records_;
   const uint64_t start_record_;
-  const uint64_t records_per_batch_;  // of all ranks together
+  const uint64_t records_per_batch_;  // over all ranks
   RecordSequence sequence_;
   BrokenRecords broken_;
   const FirstRecord first_;
@@ -186,7 +186,7 @@ class BatchSource::Impl {
   bool repeats_ = false;
   std::exception_ptr failure_;
   Stats stats_;
-  std::optional<BatchPipeline> pipeline_;  // last: its threads use the others
+  std::optional<BatchPipeline> pipeline_;  // last member, because its threads use the others
 };
 
 BatchSource::BatchSource(std::unique_ptr<RecordSource> records, const BatchSourceOptions& options)

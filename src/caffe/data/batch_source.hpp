@@ -1,5 +1,5 @@
-// BatchSource: what data layers read, an endless row of transformed batches prepared ahead by
-// threads.
+// BatchSource: the input of data layers, an endless sequence of transformed batches that threads
+// prepare ahead.
 //
 //     BatchSource source(MakeDatumSource(layer.data_param(), options), options);
 //     const Batch& batch = source.Next();
@@ -20,65 +20,67 @@
 
 namespace caffe::data {
 
-// Threads parse, decode and transform records straight into their places in a batch, so that the
-// number of threads changes neither what a batch contains nor its order. All calls from one thread.
+// Threads parse, decode and transform records directly into their places in a batch, so that the
+// number of threads affects neither the contents of a batch nor its order. All calls must come from
+// one thread.
 class BatchSource {
  public:
   struct Stats {
-    uint64_t batches = 0;            // handed out
+    uint64_t batches = 0;            // returned so far
     uint64_t records_per_epoch = 0;  // 0: unknown
     uint64_t broken_records = 0;     // replaced by others, with skip_broken
-    double wait_seconds = 0;         // time that Next() waited: what the consumer lost
+    double wait_seconds = 0;         // time that the consumer waited in Next()
     int threads = 0;
   };
 
-  // Opens the records, of a source made with the same options, and looks at the first one. Throws
-  // InvalidArgument for a wrong definition, IoError for data that cannot be read.
+  // Opens the records of a source that was created with the same options, and inspects the first
+  // one. Throws InvalidArgument for a wrong definition, IoError for unreadable data.
   BatchSource(std::unique_ptr<RecordSource> records, const BatchSourceOptions& options);
-  // Joins the threads, at any moment.
+  // Joins the threads; may be called at any time.
   ~BatchSource();
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
 
   // Records of a full batch.
   uint64_t batch_size() const;
-  // Of the records: a database's path.
+  // Name of the records: a database's path.
   const std::string& name() const;
-  // Shapes of the current batch; before the first Next(), of the first. The data shape changes
-  // from batch to batch where images do.
+  // Shapes of the current batch; before the first Next(), of the first one. The data shape varies
+  // if the images' sizes do.
   Shape data_shape() const;
   Shape label_shape() const;
-  // Of batches of bytes.
+  // For batches of bytes.
   Shape image_shape() const;
-  // Null where batches are of floats: not asked for, or not possible, which the log explains.
+  // Null for batches of floats: bytes were not requested, or are not possible; the log explains
+  // why.
   const DeviceTransform* device_transform() const;
 
-  // The next batch in that form; takes back the buffers of the previous one, for which it waits
-  // until `fetched` of LendUntil() is reached. The form is also a request: threads write the
-  // batches that they begin from now on in it, and only those prepared before a change are
-  // converted. Rethrows here whatever went wrong in a thread, with the record's place and key; from
-  // then on, every call does. Throws InvalidArgument in a child that fork() made after this.
+  // Returns the next batch in the given form. Takes back the buffers of the previous one, after
+  // waiting for the event of LendUntil(). The form is also a request: threads write batches that
+  // they begin from now on in it, and only batches prepared before are converted. Rethrows errors
+  // of the threads, with the record's position and key; then every later call does, too. Throws
+  // InvalidArgument in a child process created by fork() after construction.
   const Batch& Next(const BatchForm& form = {});
-  // The current batch is read until then by a device.
+  // A device reads the current batch until `fetched`.
   void LendUntil(std::shared_ptr<Event> fetched);
-  // Lets the next Next() give the current batch again; before the first, nothing changes.
+  // Makes the next Next() return the current batch again; has no effect before the first one.
   void Repeat();
 
-  // The records of the current batch, in order; empty before the first.
+  // The records of the current batch, in order; empty before the first batch.
   std::span<const RecordSequence::Item> RecordsOfBatch() const;
-  // How far the batches handed out reach, counted over all ranks: the cursor to resume at.
+  // The end position of the returned batches, counted over all ranks: the cursor for resuming.
   uint64_t records_consumed() const;
   Stats stats() const;
   // See DataSupply::content().
   std::string content() const;
 
-  // Host memory that batches and records take, in bytes.
+  // Host memory of batches and records, in bytes.
   struct Memory {
     int64_t batches = 0;
-    int64_t copied = 0;  // records that are kept
-    int64_t mapped = 0;  // pages of the database's file
+    int64_t copied = 0;  // copied records
+    int64_t mapped = 0;  // mapped pages of the database file
   };
-  // After so many batches.
+  // Expected memory after `batches` batches.
   Memory MemoryAfter(uint64_t batches) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the layer that reads batches says about them, whatever the records are.
+// Settings of the reading layer, for any kind of records.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ struct BatchSourceOptions {
   bool train = false;
   uint64_t seed = 0;
   std::string layer;  // the layer's name: two layers draw different random numbers
-  // In training, ranks take turns record by record, else batch by batch; all of them need the same
+  // In training, ranks alternate record by record, otherwise batch by batch; all must have the same
   // seed.
   int rank = 0;
   int ranks = 1;
-  // See DataPlace; of a source that begins with its first record.
+  // See DataPlace; only if the source starts with its first record.
   bool whole_epochs = false;
-  uint64_t start_record = 0;  // records_consumed() of the run that is resumed
+  uint64_t start_record = 0;  // records_consumed() of the resumed run
   bool with_label = true;
-  // Batches are of bytes where that is possible (BatchSource::device_transform()): crop, mirror,
-  // mean and scale are left to the device.
+  // Requests batches of bytes (BatchSource::device_transform()): crop, mirror, mean and scale are
+  // then left to the device, if possible.
   bool leave_transform = false;
-  // May decode JPEG files (data/parsers/jpeg_ahead.hpp); null: the processor does.
+  // May decode JPEG files (data/parsers/jpeg_ahead.hpp); if null, the processor decodes them.
   std::shared_ptr<Device> device = nullptr;
-  // No batch will be asked for: threads are not started.
+  // If true, no batches will be requested: threads are not started.
   bool is_only_planned = false;
 };
 

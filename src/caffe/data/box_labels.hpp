@@ -10,14 +10,14 @@
 
 namespace caffe::data {
 
-// As many rows as the largest batch so far needed, rounded up to a power of two: shapes only grow,
-// and seldom, because a net is planned anew for each.
+// The number of rows is the maximum of all batches so far, rounded up to a power of two: shapes
+// only grow, and seldom, because a net is planned again for each new shape.
 class BoxLabels {
  public:
   // 1,1,rows,8: item, class, instance, four corners, difficult.
   Shape shape() const { return Shape{1, 1, rows_, kColumns}; }
 
-  // Writes the boxes of all items, one below the other, and -1 to the rows that are left over.
+  // Writes the boxes of all items one after the other, and fills the remaining rows with -1.
   void Write(const std::vector<std::vector<ObjectBox>>& items, std::vector<float>* labels) {
     int64_t rows = 0;
     for (const std::vector<ObjectBox>& boxes : items) rows += static_cast<int64_t>(boxes.size());
@@ -32,7 +32,7 @@ class BoxLabels {
  private:
   static constexpr int64_t kColumns = 8;
 
-  // Returns the next row.
+  // Returns a pointer to the next row.
   static float* WriteRow(float item, const ObjectBox& box, float* row) {
     const float values[kColumns] = {item,
                                     static_cast<float>(box.label),

@@ -1,4 +1,4 @@
-// Records that cannot be used: an error that names them, or other records in their place.
+// Handles records that cannot be used: throws an error that names them, or replaces them.
 #pragma once
 
 #include <glog/logging.h>
@@ -19,12 +19,12 @@ class BrokenRecords {
   BrokenRecords(RecordSequence* sequence, bool skips) : sequence_(*sequence), skips_(skips) {}
 
   bool skips() const { return skips_; }
-  // How many records were replaced.
+  // Number of replaced records.
   uint64_t count() const { return count_; }
   void ResetCount() { count_ = 0; }
 
-  // Calls `use`, which uses *item, and returns its result. An error gets the record's place in
-  // front; a broken record that may be skipped is replaced by the one behind it and `use` called
+  // Calls `use`, which uses *item, and returns its result. Prepends the record's position to
+  // errors. If broken records may be skipped, replaces one by the following record and calls `use`
   // again. Thread-safe.
   template <typename Use>
   auto Replace(RecordSequence::Item* item, Use&& use) {
@@ -49,7 +49,7 @@ class BrokenRecords {
   }
 
  private:
-  // Broken records in a row after which the database itself is taken to be broken.
+  // Number of broken records in a row after which the database itself is considered broken.
   static constexpr uint64_t kMostInARow = 1000;
 
   RecordSequence& sequence_;

@@ -16,7 +16,7 @@ FirstRecord InspectFirstRecord(const RecordSource& source, RecordSequence* seque
   });
   first.is_encoded = loader->IsEncoded(item.record.value);
   first.bytes = item.record.value.size();
-  broken->ResetCount();  // the first batch meets the same ones
+  broken->ResetCount();  // the first batch counts the same ones again
   if (!first.is_encoded && source.color_mode() != ColorMode::kAsStored) {
     LOG(WARNING) << sequence->source() << ": force_color, force_gray and force_encoded_color "
                  << "have no effect on records that are not encoded";

@@ -1,4 +1,4 @@
-// What the first record of a database says about all of them.
+// Properties of all records, derived from the first one.
 #pragma once
 
 #include "caffe/data/broken_records.hpp"
@@ -11,14 +11,14 @@ struct FirstRecord {
   ImageExtents output;  // after it
   bool is_encoded = false;
   size_t bytes = 0;
-  int label_numbers = 0;  // of a label of several numbers
+  int label_numbers = 0;  // for labels with several numbers
 };
 
-// Looks at the record that `sequence` gives next, which it then still gives. Throws IoError for a
-// record that is broken, InvalidArgument for one that does not fit the source's options.
+// Inspects the record that `sequence` will return next, without consuming it. Throws IoError for a
+// broken record, InvalidArgument for one that does not match the source's options.
 FirstRecord InspectFirstRecord(const RecordSource& source, RecordSequence* sequence,
                                BrokenRecords* broken);
-// Whether its image is of floats, not bytes; loads it. Throws as above.
+// Loads its image; returns true if it has floats instead of bytes. Throws as above.
 bool FirstImageHasFloats(const RecordSource& source, RecordSequence* sequence,
                          BrokenRecords* broken);
 

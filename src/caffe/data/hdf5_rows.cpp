@@ -11,7 +11,7 @@
 namespace caffe::data {
 namespace {
 
-// 0, 1, ... in an order that follows from the stream's numbers for `draw` (Fisher and Yates).
+// Fills with 0, 1, ..., shuffled by the stream's numbers for `draw` (Fisher-Yates).
 void FillOrder(std::vector<uint32_t>* order, bool shuffle, const RandomStream& random,
                uint64_t draw) {
   std::iota(order->begin(), order->end(), 0u);
@@ -111,7 +111,7 @@ uint64_t Hdf5Rows::LeftOfBlock() const {
   return BlockAt(number_ - taken_of_block_) - taken_of_block_;
 }
 
-// Rows of the block that begins with that number.
+// Number of rows in the block that begins at `number`.
 uint64_t Hdf5Rows::BlockAt(uint64_t number) const {
   if (!options_.whole_epochs) return options_.block;
   return std::min(options_.block, count_ - number % count_);

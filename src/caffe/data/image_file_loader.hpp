@@ -1,4 +1,4 @@
-// Records that are lines of an image list: reads the file, decodes and resizes it.
+// Loads records that are lines of an image list: reads, decodes and resizes the file.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace caffe::data {
 
 class ImageFileLoader final : public RecordLoader {
  public:
-  // Throws InvalidArgument for a size of which only one side is given.
+  // Throws InvalidArgument if only one side of the size is set.
   explicit ImageFileLoader(const ImageDataParameter& options);
 
   Sample Load(std::string_view line, uint64_t draw) override;

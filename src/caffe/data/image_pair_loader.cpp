@@ -75,7 +75,7 @@ void ImagePairLoader::ReadLabels(std::string_view path, const ImageExtents& imag
   }
 }
 
-// Each pixel takes the label at its place.
+// Resizes by nearest neighbour, so that labels are not mixed.
 void ImagePairLoader::ResizeLabels(const ImageExtents& from, int height, int width) {
   std::vector<float> resized(static_cast<size_t>(height) * width);
   for (int row = 0; row < height; ++row) {
@@ -88,7 +88,7 @@ void ImagePairLoader::ResizeLabels(const ImageExtents& from, int height, int wid
   labels_ = std::move(resized);
 }
 
-// As floats, because a mean has fractions: padding with mean_value becomes exactly 0.
+// Uses floats, because a mean may have fractions: padding with mean_value becomes exactly 0.
 ImageView ImagePairLoader::Padded(const ImageView& image) {
   const auto [channels, height, width] = image.extents;
   const size_t colors = padding_.color.size();

@@ -1,4 +1,4 @@
-// Records that are lines of a list of pairs: reads an image and the image of its labels.
+// Loads records that are lines of a list of pairs: an image and the image of its labels.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace caffe::data {
 
-// What the layers of several forks do with a pair.
+// Differences between the layers of several forks.
 struct ImagePairRules {
   enum class Labels {
     kImage,   // "path path": a label for each pixel
@@ -16,16 +16,16 @@ struct ImagePairRules {
     kNone     // "path ...": ignore_label for all pixels
   };
 
-  const char* message = "dense_image_data_param";  // that the options are from, for errors
+  const char* message = "dense_image_data_param";  // message of the options, for errors
   Labels labels = Labels::kImage;
-  bool is_binary = false;  // labels are 1 from 128 up, else 0
-  int ignore_label = 255;  // of pixels without a label: those of kNone, and padding
-  // Pad an image that is smaller than the crop: below it and to its right, with the mean.
+  bool is_binary = false;  // labels are 1 for values from 128, otherwise 0
+  int ignore_label = 255;  // for pixels without a label: with kNone, and padding
+  // Pad images smaller than the crop at the bottom and right with the mean.
   bool pads = false;
 };
 
-// The size to which smaller images are padded, and the color of the padding: a number for each
-// channel, one number for all, or none for 0.
+// Minimum size to which smaller images are padded, and the padding color: one number per channel, a
+// single number for all, or none for 0.
 struct ImagePadding {
   int height = 0, width = 0;
   std::vector<float> color;
@@ -33,12 +33,12 @@ struct ImagePadding {
 
 class ImagePairLoader final : public RecordLoader {
  public:
-  // Throws InvalidArgument for a size of which only one side is given.
+  // Throws InvalidArgument if only one side of the size is set.
   ImagePairLoader(const DenseImageDataParameter& options, const ImagePairRules& rules,
                   const ImagePadding& padding);
 
-  // Both images are resized to new_height x new_width, labels without mixing them. Throws
-  // InvalidArgument where they differ in size.
+  // Resizes both images to new_height x new_width, labels by nearest neighbour. Throws
+  // InvalidArgument if their sizes differ.
   Sample Load(std::string_view line, uint64_t draw) override;
   ImageExtents ReadExtents(std::string_view line, uint64_t draw) override {
     return Load(line, draw).image.extents;
@@ -46,7 +46,8 @@ class ImagePairLoader final : public RecordLoader {
   bool IsEncoded(std::string_view) override { return true; }
 
  private:
-  // The path of the line's image; `labels_` gets the labels, as many as `image` has pixels.
+  // PathIn() returns the path of the line's image; LabelPixels() sets `labels_`, one per pixel of
+  // `image`.
   std::string_view PathIn(std::string_view line) const;
   void LabelPixels(std::string_view line, const ImageExtents& image);
   void ReadLabels(std::string_view path, const ImageExtents& image);

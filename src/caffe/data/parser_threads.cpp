@@ -5,10 +5,10 @@
 namespace caffe::data {
 namespace {
 
-// Raw records below this size are transformed faster than threads hand them over.
+// Raw records below this size are transformed faster than they can be passed between threads.
 constexpr size_t kSmallRecordBytes = size_t{32} << 10;
-// Ranks may be on several machines, which the data path does not know: each has so many threads at
-// least, if there are as many processors.
+// Ranks may be on several machines, which is not known here: each gets at least this number of
+// threads if there are as many processors.
 constexpr int kLeastOfManyRanks = 4;
 constexpr uint32_t kMostThreads = 1024;
 

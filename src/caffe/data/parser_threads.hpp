@@ -1,4 +1,4 @@
-// How many threads decode and transform records.
+// Chooses the number of threads that decode and transform records.
 #pragma once
 
 #include "caffe/data/first_record.hpp"
@@ -6,8 +6,8 @@
 
 namespace caffe::data {
 
-// As the prototxt says; else so many as the work of `ranks` that may share this machine's
-// processors needs at most. Threads without work only wait.
+// The prototxt's number if set; otherwise the maximum that can be useful if `ranks` ranks share
+// this machine's processors. Idle threads only wait.
 int ParserThreads(const DataParameter& reading, const FirstRecord& first, int ranks,
                   int processors);
 

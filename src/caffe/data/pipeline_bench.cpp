@@ -15,11 +15,11 @@
 namespace caffe::data {
 namespace {
 
-// Calls `work`, which handles `per_call` images, for about `seconds`; images per second.
+// Calls `work`, which handles `per_call` images, for about `seconds`; returns images per second.
 template <typename Work>
 double Rate(double seconds, int per_call, Work&& work) {
   using Clock = std::chrono::steady_clock;
-  work();  // touches memory for the first time
+  work();  // warms up memory
   const Clock::time_point start = Clock::now();
   double elapsed = 0;
   int64_t calls = 0;
@@ -31,20 +31,20 @@ double Rate(double seconds, int per_call, Work&& work) {
   return static_cast<double>(calls) * per_call / elapsed;
 }
 
-// Keeps the compiler from dropping a computation that nobody reads.
+// Prevents the compiler from removing an unused computation.
 void Keep(uint64_t value) {
   [[maybe_unused]] static volatile uint64_t sink;
   sink = value;
 }
 
-// One byte of each cache line reads them all.
+// Reads one byte of each cache line.
 uint64_t Touch(std::string_view bytes) {
   uint64_t sum = 0;
   for (size_t i = 0; i < bytes.size(); i += 64) sum += static_cast<unsigned char>(bytes[i]);
   return sum;
 }
 
-// The stages before the batches, on one thread.
+// The single-threaded stages before batching.
 class Stages {
  public:
   Stages(const RecordSource& source, double seconds)
@@ -53,7 +53,7 @@ class Stages {
         sequence_({.source = source.reading().source(), .open = [&] { return source.Open(); }}),
         plain_loader_(source.color_mode()),
         loader_(source.MakeLoader()) {
-    // Now, while the sequence stands at the first record.
+    // Uses the first record, because the sequence is still at its beginning.
     std::vector<float> floats;
     const DatumView first = ParseDatum(sequence_.Peek().record.value, &floats);
     is_encoded_ = first.encoded;
@@ -64,7 +64,7 @@ class Stages {
   uint64_t records() const { return sequence_.count(); }
   bool is_encoded() const { return is_encoded_; }
 
-  // Also sets the mean size of a record.
+  // Also returns the mean size of a record.
   double Read(double* bytes_per_record) {
     uint64_t bytes = 0, images = 0;
     const double rate = Rate(seconds_, 1, [&] {
@@ -86,7 +86,7 @@ class Stages {
     });
   }
 
-  // Augmentations too. Writes to a batch's worth of places, so that the floats go as far from the
+  // Includes augmentations. Writes to as many places as a batch has, so that the floats leave the
   // caches as in training.
   double Transform(int batch_size, Layout layout) {
     const DatumTransformer& transformer = source_.transformer();
@@ -100,7 +100,7 @@ class Stages {
     });
   }
 
-  // 0 where the records are floats.
+  // Returns 0 if the records have floats.
   double Pack(int batch_size, double* bytes_per_image) {
     if (has_floats_) return 0;
     const DatumTransformer& transformer = source_.transformer();
@@ -119,7 +119,7 @@ class Stages {
     return rate;
   }
 
-  // The device's decoder alone, as training gives it files.
+  // Measures the device's decoder alone, with files as in training.
   void DecodeJpegOn(const std::shared_ptr<Device>& device, PipelineSpeed* speed) {
     constexpr int kFiles = 64;
     if (!is_jpeg_) return;
@@ -149,7 +149,7 @@ class Stages {
     }
   }
 
-  // libjpeg-turbo alone; 0 unless the first record is a JPEG file.
+  // Measures libjpeg-turbo alone; 0 unless the first record is a JPEG file.
   double DecodeJpeg() {
     if (!is_jpeg_) return 0;
     std::vector<float> floats;
@@ -180,7 +180,7 @@ class Stages {
   RecordSequence sequence_;
   DatumLoader plain_loader_;
   const std::unique_ptr<RecordLoader> loader_;  // augments
-  bool is_encoded_ = false;                     // the first record
+  bool is_encoded_ = false;                     // of the first record
   bool is_jpeg_ = false;
   bool has_floats_ = false;
 };
@@ -193,7 +193,8 @@ double MeasureBatches(const DataParameter& data, const BatchSourceOptions& optio
   speed->numbers_per_image = shape.count(1);
   speed->image = StrCat(shape[1], "x", shape[2], "x", shape[3]);
   speed->threads = source.stats().threads;
-  // A batch that is ready before its turn must not count: the queue has to be in balance.
+  // Batches that were prepared before the measurement must not count: bring the queue to
+  // equilibrium.
   for (uint32_t i = 0; i < data.prefetch() + 2; ++i) source.Next({layout});
   return Rate(seconds, speed->batch_size, [&] { source.Next({layout}); });
 }

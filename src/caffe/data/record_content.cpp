@@ -10,7 +10,7 @@
 namespace caffe::data {
 namespace {
 
-constexpr int kHashed = 16;  // of the first records
+constexpr int kHashed = 16;  // number of first records in the hash
 
 }  // namespace
 

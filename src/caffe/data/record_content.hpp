@@ -1,4 +1,4 @@
-// What tells the records of one source from those of another.
+// A fingerprint of a source's records.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace caffe::data {
 
-// "60000 records, the first '00000000', the last '00059999', their hash 7982": alike for equal
-// copies, however their files are laid out. Opens the source once more and reads a few records.
-// Empty for what cannot be read twice, as a camera. Throws IoError.
+// Returns a text such as "60000 records, the first '00000000', the last '00059999', their hash
+// 7982", which is equal for copies of the data regardless of their files' layout. Opens the source
+// again and reads a few records. Empty for a source that cannot be read twice, such as a camera.
+// Throws IoError.
 std::string ContentOf(const RecordSource& records);
 
 }  // namespace caffe::data

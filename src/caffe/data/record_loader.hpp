@@ -1,4 +1,4 @@
-// From a record's bytes to an image: parse, decode, augment. One per thread.
+// Converts a record's bytes to an image: parses, decodes, augments. One per thread.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +16,37 @@
 
 namespace caffe::data {
 
-// Keeps its buffers from record to record. Errors are IoError where the record is broken and
-// InvalidArgument where it does not fit the net; the caller adds the place.
+// Reuses its buffers. Errors are IoError for a broken record and InvalidArgument for one that does
+// not match the net; the caller adds the position.
 class RecordLoader {
  public:
   struct Sample {
     ImageView image;
     float label = 0;
-    std::span<const float> label_numbers;  // of records whose label has several; in place of it
-    std::vector<ObjectBox> boxes;          // of annotated records
-    ImageView label_image;  // of records with one: floats, one channel, as large as the image
-    int shown_height = 0, shown_width = 0;  // with a label_image: of the image without padding
+    std::span<const float> label_numbers;  // replaces the label if it has several numbers
+    std::vector<ObjectBox> boxes;          // only for annotated records
+    ImageView label_image;  // if the record has one: floats, one channel, same size as the image
+    int shown_height = 0, shown_width = 0;  // with a label_image: size of the image without padding
   };
 
   virtual ~RecordLoader() = default;
-  // Records that are going to be loaded one after the other, if a device may decode them together.
-  // Says nothing of those that it cannot: Load() will.
+  // Announces records that will be loaded, if a device may decode them together. Ignores broken
+  // records; Load() reports them.
   virtual void LoadAhead(std::span<const std::string_view> /*values*/) {}
-  // Parses and decodes; the result is valid until the next call. `draw` keys random choices.
+  // Parses and decodes; the result is valid until the next call. `draw` determines random choices.
   virtual Sample Load(std::string_view value, uint64_t draw) = 0;
-  // Extents of the image that Load() would give, reading as little as possible.
+  // Extents of the image that Load() would return; reads as little as possible.
   virtual ImageExtents ReadExtents(std::string_view value, uint64_t draw) = 0;
-  // Whether there is something to decode.
+  // True if the record has an encoded image.
   virtual bool IsEncoded(std::string_view value) = 0;
-  // How many numbers its label has, where it has several; else 0.
+  // Number of label numbers if the label has several; otherwise 0.
   virtual int CountLabelNumbers(std::string_view /*value*/) { return 0; }
 };
 
-// Records that are Datum messages.
+// Loads Datum records.
 class DatumLoader final : public RecordLoader {
  public:
-  // `jpeg`: whether a device decodes; null: none does.
+  // `jpeg` decides whether a device decodes; if null, none does.
   explicit DatumLoader(ColorMode mode, std::shared_ptr<JpegChoice> jpeg = nullptr)
       : decoder_(mode), ahead_(mode, std::move(jpeg)) {}
 
@@ -64,12 +64,12 @@ class DatumLoader final : public RecordLoader {
       try {
         const DatumView datum = ParseDatum(value, &floats_);
         if (datum.encoded) files_.push_back(datum.data);
-      } catch (const Error&) {  // Load() will say so
+      } catch (const Error&) {  // unless the count is damaged
       }
     }
     ahead_.Decode(files_);
   }
-  // Images that the last LoadAhead() has decoded and nobody has loaded.
+  // Number of images that the last LoadAhead() has decoded and that have not been loaded yet.
   int64_t num_ready() const { return ahead_.num_ready(); }
 
   ImageExtents ReadExtents(std::string_view value, uint64_t) override {

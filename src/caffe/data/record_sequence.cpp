@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kCacheBlockBytes = size_t{16} << 20;
 
-// Memory that can be taken without swapping, or 0 where the system does not tell.
+// Memory available without swapping, or 0 if unknown.
 uint64_t AvailableMemoryBytes() {
   std::ifstream file("/proc/meminfo");
   std::string name;
@@ -50,7 +50,7 @@ uint64_t RecordSequence::BytesOf(uint64_t records) const {
   return static_cast<uint64_t>(part * static_cast<double>(reader_->mapped_bytes()));
 }
 
-// Making an index looks at each record.
+// Building the index reads each record.
 uint64_t RecordSequence::MappedBytesAfter(uint64_t records) const {
   return BytesOf(is_indexed_ ? count_ : records);
 }
@@ -64,10 +64,10 @@ void RecordSequence::BuildIndex() {
   Require(count_ <= std::numeric_limits<uint32_t>::max(), options_.source, ": ", count_,
           " records are too many for shuffle or cache; switch them off");
   is_indexed_ = true;
-  if (count_ <= reader_->mapped_bytes()) records_.reserve(count_);  // a damaged count may be any
+  if (count_ <= reader_->mapped_bytes()) records_.reserve(count_);  // unless the count is damaged
   Record record;
   bool found = reader_->First(&record);
-  // Pages of a damaged database may form a circle.
+  // Pages of a damaged database may form a cycle.
   for (; found && records_.size() < count_; found = reader_->Next(&record)) {
     records_.push_back(record);
   }
@@ -101,7 +101,7 @@ void RecordSequence::CacheRecord(uint64_t index) {
   }
   std::string& block = cached_blocks_.back();
   const size_t start = block.size();
-  block.append(value);  // within the capacity: earlier records stay where they are
+  block.append(value);  // does not reallocate, so earlier records keep their address
   value = std::string_view(block).substr(start);
   is_cached_[index] = true;
 }
@@ -112,7 +112,7 @@ void RecordSequence::ThrowWrongCount(uint64_t found, bool are_more) const {
                        " can be found; make it anew"));
 }
 
-// Fisher and Yates's shuffle with numbers that depend on seed, stream and epoch alone.
+// Fisher-Yates shuffle with numbers that depend only on seed, stream and epoch.
 void RecordSequence::StartEpoch(uint64_t epoch) {
   epoch_ = epoch;
   std::iota(order_.begin(), order_.end(), 0u);
@@ -153,7 +153,7 @@ uint64_t RecordSequence::LeftOfBlock() {
   return BlockAt(number_ - taken_of_block_) - taken_of_block_;
 }
 
-// Records of the block that begins with that number.
+// Number of records in the block that begins at `number`.
 uint64_t RecordSequence::BlockAt(uint64_t number) const {
   if (!options_.whole_epochs) return options_.block;
   return std::min(options_.block, count_ - number % count_);
@@ -164,7 +164,7 @@ RecordSequence::Item RecordSequence::Peek() {
   return Locate(number_);
 }
 
-// Never asked for an earlier number than before.
+// `number` must never decrease between calls.
 RecordSequence::Item RecordSequence::Locate(uint64_t number) {
   const uint64_t position = options_.skip + number;
   Item item{.number = number, .index = position % count_};

@@ -19,23 +19,23 @@ struct RecordSequenceOptions {
   std::function<std::unique_ptr<RecordReader>()> open;
   bool shuffle = false;   // a new order in each epoch
   bool cache = false;     // keep records in memory once read
-  bool precache = false;  // read all of them at once
+  bool precache = false;  // read all records at once
   bool announce_rewinds = false;
   uint64_t seed = 0;
-  std::string stream;  // name under which random numbers are drawn
-  uint64_t skip = 0;   // records left out at the very start
+  std::string stream;  // name of the random stream
+  uint64_t skip = 0;   // records skipped at the very start
   uint64_t start = 0;  // records already used by all ranks together
-  // From `start` on, ranks take turns with `block` records each; this one's turn is `rank`.
+  // From `start` on, ranks alternate with `block` records each; this rank's turn is `rank`.
   uint64_t rank = 0;
   uint64_t ranks = 1;
   uint64_t block = 1;
-  // No block has records of two epochs: the last one of an epoch ends with it. Without skip and
-  // start.
+  // No block contains records of two epochs: the last block of an epoch is shortened. Requires skip
+  // and start to be 0.
   bool whole_epochs = false;
 };
 
-// An endless sequence over a database. Every record has a number that counts all records of all
-// epochs and ranks; whatever is random about a record depends on that number alone.
+// An endless sequence over a database. Every record has a number that counts the records of all
+// epochs and ranks; random choices for a record depend only on that number.
 class RecordSequence {
  public:
   struct Item {
@@ -44,7 +44,7 @@ class RecordSequence {
     uint64_t index = 0;   // in the database
   };
 
-  // Throws IoError when the database is missing or empty.
+  // Throws IoError if the database is missing or empty.
   explicit RecordSequence(const RecordSequenceOptions& options);
 
   // Records per epoch.
@@ -52,28 +52,28 @@ class RecordSequence {
   const std::string& source() const { return options_.source; }
   bool whole_epochs() const { return options_.whole_epochs; }
 
-  // Bytes of files in the memory map, and of copied records and their index, once `records` have
-  // been used.
+  // Bytes of memory-mapped files, and of copied records and their index, after `records` have been
+  // used.
   uint64_t MappedBytesAfter(uint64_t records) const;
   uint64_t CopiedBytesAfter(uint64_t records) const;
 
-  // Records that are left of this rank's turn.
+  // Records left in this rank's turn.
   uint64_t LeftOfBlock();
   // The next record. Its bytes stay valid as long as the sequence lives. Thread-safe, like After.
   Item Next();
-  // What Next() will give.
+  // The record that Next() will return.
   Item Peek();
-  // The record behind `item` in the database (the first one behind the last), under the same
-  // number: what stands in for a record that cannot be used.
+  // The record after `item` in the database (the first one after the last), with the same number:
+  // the replacement for a record that cannot be used.
   Item After(const Item& item);
 
  private:
   Item Locate(uint64_t number);
   uint64_t BlockAt(uint64_t number) const;
-  // Of the database's bytes, as many as its first `records` have.
+  // Estimated bytes of the database's first `records` records.
   uint64_t BytesOf(uint64_t records) const;
   void BuildIndex();
-  // The database is damaged: it has not as many records as it says.
+  // Reports a damaged database: its number of records is wrong.
   [[noreturn]] void ThrowWrongCount(uint64_t found, bool are_more) const;
   void CacheRecord(uint64_t index);
   bool FitsInMemory() const;
@@ -83,7 +83,7 @@ class RecordSequence {
 
   const RecordSequenceOptions options_;
   std::unique_ptr<RecordReader> reader_;
-  std::unique_ptr<RecordReader> side_reader_;  // for After(), so that the main cursor stays
+  std::unique_ptr<RecordReader> side_reader_;  // for After(), so that the main cursor does not move
   const RandomStream shuffle_random_;
   uint64_t count_ = 0;
 
@@ -95,7 +95,7 @@ class RecordSequence {
   Record cursor_record_;
   uint64_t cursor_position_ = 0;
 
-  // With an index, which shuffling and caching need: all records, and this epoch's order.
+  // With an index, required for shuffling and caching: all records, and this epoch's order.
   bool is_indexed_ = false;
   bool caches_ = false;
   std::vector<Record> records_;

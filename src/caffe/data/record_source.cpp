@@ -43,7 +43,7 @@ RecordSource::RecordSource(const Definition& definition, const BatchSourceOption
 
 RecordSource::~RecordSource() = default;
 
-// data_param.force_encoded_color is the older name of transform_param.force_color.
+// data_param.force_encoded_color is the old name of transform_param.force_color.
 ColorMode RecordSource::color_mode() const {
   return reading_.force_encoded_color() ? ColorMode::kColor : transformer_.color_mode();
 }

@@ -1,4 +1,4 @@
-// RecordSource: the kind of records that batches are made of. One file per kind, in sources/.
+// RecordSource: a kind of records for batches. One file per kind, in sources/.
 #pragma once
 
 #include <memory>
@@ -14,58 +14,58 @@
 
 namespace caffe::data {
 
-class Augmentation;  // transformers/augmentation.hpp, which needs OpenCV
+class Augmentation;  // in transformers/augmentation.hpp, which needs OpenCV
 class Erasing;
 
-// Opens the records, and makes the loaders that turn one into an image and its label. All calls may
-// come from several threads.
+// Opens the records, and creates loaders that convert one to an image and its label. Thread-safe.
 class RecordSource {
  public:
   virtual ~RecordSource();
   RecordSource(const RecordSource&) = delete;
   RecordSource& operator=(const RecordSource&) = delete;
 
-  // How records are read, in the fields of data_param whatever message they came from: batch_size,
+  // The reading options as fields of data_param, whichever message they came from: batch_size,
   // order, threads, prefetch. `source` is the name for messages.
   const DataParameter& reading() const { return reading_; }
-  // Crop, mirror, mean and scale: what happens to an image after its loader.
+  // Crop, mirror, mean and scale, applied to the loader's image.
   const DatumTransformer& transformer() const { return transformer_; }
-  // What follows the transformer; null: nothing.
+  // Applied after the transformer; null if off.
   const Erasing* erasing() const { return erasing_.get(); }
   // How encoded images are decoded.
   ColorMode color_mode() const;
 
   virtual std::unique_ptr<RecordReader> Open() const = 0;
-  // For one thread; must not outlive the source. Loads a record and augments it.
+  // Creates a loader for one thread that loads and augments records; it must not outlive the
+  // source.
   std::unique_ptr<RecordLoader> MakeLoader() const;
 
-  // Whether labels are rows of boxes in place of one number.
+  // True if labels are rows of boxes instead of a number.
   virtual bool has_boxes() const { return false; }
-  // Whether labels are images, a number for each pixel.
+  // True if labels are images, with a number for each pixel.
   virtual bool has_label_images() const { return false; }
-  // Whether records that a former run used can be passed over: the frames of a camera cannot.
+  // True if records of an earlier run can be skipped; frames of a camera cannot.
   virtual bool can_resume() const { return true; }
-  // Whether loaders gain by RecordLoader::LoadAhead() of many records.
+  // True if RecordLoader::LoadAhead() may speed up loading.
   virtual bool may_load_ahead() const { return false; }
-  // Why a device cannot do the transformer's work on the records' bytes; empty where it can.
+  // Returns why a device cannot transform the records' bytes; empty if it can.
   virtual std::string WhyHostTransforms() const;
-  // What to do about images of several sizes, for messages.
+  // Advice on images of different sizes, for messages.
   virtual std::string HowToGetOneSize() const {
     return "set crop_size, resize while converting, or set batch_size: 1";
   }
 
  protected:
   struct Definition {
-    const char* message = "data_param";  // that batch_size is a field of
+    const char* message = "data_param";  // the message that contains batch_size
     DataParameter reading;
     TransformationParameter transform;
     AnnotatedDataParameter annotated = {};
   };
 
-  // Throws InvalidArgument for numbers out of range, IoError for a mean file that cannot be read.
+  // Throws InvalidArgument for numbers out of range, IoError for an unreadable mean file.
   RecordSource(const Definition& definition, const BatchSourceOptions& options);
 
-  // A loader without augmentations.
+  // Creates a loader without augmentations.
   virtual std::unique_ptr<RecordLoader> MakeRecordLoader() const = 0;
 
  private:
@@ -76,8 +76,8 @@ class RecordSource {
   const std::unique_ptr<const Erasing> erasing_;
 };
 
-// data_param of a database, of which only training uses shuffle and cache. Throws InvalidArgument
-// without a source.
+// The data_param of a database; shuffle and cache apply only to training. Throws InvalidArgument if
+// there is no source.
 DataParameter ReadingOfDatabase(const DataParameter& data, bool train);
 
 }  // namespace caffe::data

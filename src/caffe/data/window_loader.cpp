@@ -10,14 +10,14 @@
 namespace caffe::data {
 namespace {
 
-// One side of a window: which pixels of the image it takes, and where they land in the crop.
+// One side of a window: its pixels in the image, and their position in the crop.
 struct Span {
   int begin = 0, count = 0;          // in the image
   int target = 0, target_count = 0;  // in the crop
-  int target_mirrored = 0;           // the same with the crop mirrored
+  int target_mirrored = 0;           // position if the crop is mirrored
 };
 
-// Pixels `first` to `last` of a side of `size` pixels, scaled to `crop` pixels.
+// Maps pixels `first` to `last` of a side of `size` pixels to `crop` pixels.
 Span PlaceSide(int first, int last, int size, int crop) {
   const int before = std::max(0, -first), after = std::max(0, last - size + 1);
   const float scale = static_cast<float>(crop) / static_cast<float>(last - first + 1);
@@ -35,9 +35,9 @@ Span PlaceSide(int first, int last, int size, int crop) {
   return span;
 }
 
-// The window's box with its context around it, in pixels of the image, which it may leave.
+// The window's box with its surrounding context, in pixels; it may extend beyond the image.
 struct Box {
-  int x1, y1, x2, y2;  // both corners inside
+  int x1, y1, x2, y2;  // both corners are inclusive
 };
 
 Box WithContextAround(const Window& window, const WindowDataParameter& options, int crop) {
@@ -59,7 +59,7 @@ Box WithContextAround(const Window& window, const WindowDataParameter& options, 
           rounded(center_x + half_width * context), rounded(center_y + half_height * context)};
 }
 
-// The part of the image, scaled to its place in the crop.
+// Returns the part of the image, scaled to its size in the crop.
 cv::Mat Warp(const ImageView& image, const Span& columns, const Span& rows, bool mirror) {
   const cv::Mat whole(image.extents.height, image.extents.width, CV_8UC(image.extents.channels),
                       const_cast<uint8_t*>(image.bytes));
@@ -70,7 +70,7 @@ cv::Mat Warp(const ImageView& image, const Span& columns, const Span& rows, bool
   return warped;
 }
 
-// mean_value of a channel; 0 without any.
+// mean_value of a channel; 0 if there is none.
 float MeanValue(const TransformationParameter& transform, int channel) {
   const int values = transform.mean_value_size();
   return values == 0 ? 0 : transform.mean_value(values == 1 ? 0 : std::min(channel, values - 1));

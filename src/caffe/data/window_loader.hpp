@@ -1,4 +1,5 @@
-// Boxes cut out of images, foreground and background in a fixed proportion: WindowData's batches.
+// Batches of boxes cropped from images for WindowData, foreground and background in a fixed
+// proportion.
 #pragma once
 
 #include <memory>
@@ -13,19 +14,19 @@
 
 namespace caffe::data {
 
-// What all threads share: the windows in their two groups, the mean, and the image files if they
-// are kept in memory.
+// Data shared by all threads: the windows in their two groups, the mean, and the image files if
+// they are cached.
 class WindowSet {
  public:
-  // Reads the window file. Throws IoError for it, InvalidArgument for options out of range, groups
-  // that are needed and empty, and foreground windows of class 0.
+  // Reads the window file. Throws IoError if that fails, InvalidArgument for options out of range,
+  // for empty groups that are needed, and for foreground windows of class 0.
   WindowSet(const WindowDataParameter& options, const TransformationParameter& transform,
             uint64_t ranks, uint64_t seed, const std::string& stream);
 
   const WindowDataParameter& options() const { return options_; }
   const TransformationParameter& transform() const { return transform_; }
   const MeanImage& mean() const { return mean_; }
-  // Windows in the file.
+  // Number of windows in the file.
   uint64_t count() const { return file_.windows.size(); }
 
   struct Choice {
@@ -33,10 +34,10 @@ class WindowSet {
     bool is_foreground;
     bool mirror;
   };
-  // The window of record `number`, counted over all ranks: background in the first places of a
-  // batch.
+  // Chooses the window of record `number`, counted over all ranks; each batch starts with
+  // background windows.
   Choice Choose(uint64_t number) const;
-  // The bytes of an image file, from memory or into `storage`.
+  // Returns the bytes of an image file, cached or read into `storage`.
   std::string_view ReadImage(int image, std::string* storage) const;
 
  private:
@@ -54,12 +55,12 @@ class WindowSet {
   MeanImage mean_;
 };
 
-// Cuts windows out of their images.
+// Crops windows from their images.
 class WindowLoader final : public RecordLoader {
  public:
   explicit WindowLoader(std::shared_ptr<const WindowSet> windows);
 
-  // Cut with context, warped to crop_size, mirrored, less the mean, times the scale; what lies
+  // Crops with context, warps to crop_size, mirrors, subtracts the mean and scales; the area
   // outside the image is 0.
   Sample Load(std::string_view value, uint64_t number) override;
   ImageExtents ReadExtents(std::string_view value, uint64_t number) override;

@@ -12,10 +12,10 @@
 namespace caffe {
 namespace {
 
-// Large enough to hide the cost of a message, small beside what is read.
+// Large enough to hide the cost of a message, small compared with typical datasets.
 constexpr uint64_t kBytesPerPart = uint64_t{4} << 20;
 
-// Number of a link name such as "12"; none for "conv12" or an absurdly long one.
+// Converts a link name such as "12" to a number; empty for "conv12" or an excessively long name.
 std::optional<uint64_t> NumberOf(const std::string& name) {
   const bool is_number =
       !name.empty() && name.size() <= 18 &&
@@ -38,7 +38,7 @@ uint64_t BytesOf(const std::string& path) {
   return error ? 0 : bytes;
 }
 
-// Extents of a chunk; none where the dataset has no chunks.
+// Extents of a chunk; empty if the dataset is not chunked.
 std::vector<hsize_t> ChunkOf(const Hdf5Handle& dataset) {
   const Hdf5Handle creation(H5Dget_create_plist(dataset.get()), H5Pclose);
   std::array<hsize_t, H5S_MAX_RANK> extents;
@@ -47,7 +47,7 @@ std::vector<hsize_t> ChunkOf(const Hdf5Handle& dataset) {
   return {extents.begin(), extents.begin() + std::max(axes, 0)};
 }
 
-// The library decompresses a chunk as a whole, and converts at least one element at a time.
+// The library decompresses whole chunks, and converts at least one element at a time.
 uint64_t BytesAtOnce(const Hdf5Handle& dataset) {
   const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose);
   uint64_t bytes = H5Tget_size(type.get());
@@ -55,7 +55,7 @@ uint64_t BytesAtOnce(const Hdf5Handle& dataset) {
   return bytes;
 }
 
-// How many rows to read at once. Whole chunks, so that each is decompressed once.
+// Number of rows to read at a time: whole chunks, so that each is decompressed only once.
 uint64_t RowsPerPart(const Hdf5Handle& dataset, uint64_t row_bytes) {
   const std::vector<hsize_t> chunk = ChunkOf(dataset);
   const uint64_t unit = chunk.empty() ? 1 : std::max<uint64_t>(chunk[0], 1);
@@ -71,8 +71,8 @@ Hdf5Contents::Hdf5Contents(const std::string& path)
   if (!file_) throw IoError(path + ": not an HDF5 file, or truncated; copy or create it again");
 }
 
-// The library reports an error, not "no", when a group on the way is missing; so each step of the
-// path is asked for.
+// The library reports an error instead of "no" if a group in the path is missing, so each part of
+// the path is checked.
 bool Hdf5Contents::Contains(const std::string& name) const {
   for (size_t end = name.find('/', 1); end != std::string::npos; end = name.find('/', end + 1)) {
     const std::string prefix = name.substr(0, end);
@@ -201,8 +201,8 @@ void Hdf5Contents::RequireNumbers(const Hdf5Handle& dataset, const std::string& 
   }
 }
 
-// Before memory is taken for `bytes` more. What was read before counts too: a thousand datasets
-// without values, or names of one dataset, are no better than one that is as large.
+// Called before allocating `bytes` more. Earlier reads count too: a thousand datasets without
+// values, or many names of one dataset, are as harmful as one large dataset.
 void Hdf5Contents::Take(uint64_t bytes, const std::string& name) {
   CheckDecodedBytes(taken_ + bytes, file_bytes_, Hdf5Place(path_, name),
                     taken_ > 0 ? ", with the datasets before it," : "");

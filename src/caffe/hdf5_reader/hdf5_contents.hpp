@@ -1,4 +1,5 @@
-// An HDF5 file, read in this process. A damaged one may end it: only caffe_hdf5_reader reads so.
+// Reads an HDF5 file in this process. A damaged file may crash it, so only caffe_hdf5_reader uses
+// it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace caffe {
 
-// The questions of Hdf5Reader, with its errors.
+// Implements the questions of Hdf5Reader, with its errors.
 class Hdf5Contents {
  public:
   explicit Hdf5Contents(const std::string& path);
@@ -23,8 +24,8 @@ class Hdf5Contents {
   Shape ShapeOf(const std::string& name) const;
   std::string ReadString(const std::string& name);
 
-  // Gives the number of all values to `start`, then the values to `take`, some rows at a time. T is
-  // float, double or int64_t.
+  // Passes the total number of values to `start`, then the values to `take`, some rows at a time. T
+  // is float, double or int64_t.
   template <typename T>
   void Read(const std::string& name, const std::function<void(uint64_t)>& start,
             const std::function<void(std::span<const T>)>& take);
@@ -38,7 +39,7 @@ class Hdf5Contents {
   const std::string path_;
   const Hdf5Handle file_;
   const uint64_t file_bytes_;
-  uint64_t taken_ = 0;  // bytes, by what was read so far
+  uint64_t taken_ = 0;  // bytes allocated by all reads so far
 };
 
 }  // namespace caffe

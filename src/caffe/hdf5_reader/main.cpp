@@ -1,10 +1,11 @@
-// The program caffe_hdf5_reader, which lies beside libcaffe: reads one HDF5 file for a process
-// whose Hdf5Reader starts it, and answers its questions over the socket that is its standard input.
+// The program caffe_hdf5_reader, installed in the folder of libcaffe: reads one HDF5 file for a
+// process whose Hdf5Reader starts it, and answers its questions over the socket that is its
+// standard input.
 //
 //   caffe_hdf5_reader FILE MAX_DECODED_MB
 //
-// The HDF5 library crashes on some damaged files, in others it goes in a circle. Here this ends no
-// more than one file's reader. It ends by itself when nobody can ask any more.
+// The HDF5 library crashes on some damaged files and loops forever on others. Here this ends only
+// the reader of one file. It exits when the other end of the socket is closed.
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -29,14 +30,14 @@ using caffe::Hdf5Contents;
 using caffe::Hdf5Question;
 
 constexpr int kSocket = STDIN_FILENO;
-// How much of the processor a question may take: a walk over tables, and values, of which even
-// those that are compressed come ten times as fast.
+// CPU time limit for one question: a fixed part for traversing tables, and a rate for values, of
+// which even compressed ones are read ten times as fast.
 constexpr uint64_t kSeconds = 5;
 constexpr uint64_t kBytesPerSecond = uint64_t{8} << 20;
-// For what is not counted: the library's tables and buffers.
+// Memory that is not counted: the library's tables and buffers.
 constexpr uint64_t kOtherBytes = uint64_t{256} << 20;
 
-// Ends this process by SIGPROF unless it is called again before that.
+// Ends this process by SIGPROF unless it is called again within that time.
 void LimitSeconds(uint64_t seconds) {
   const itimerval limit{.it_interval = {},
                         .it_value = {.tv_sec = static_cast<time_t>(seconds), .tv_usec = 0}};
@@ -44,7 +45,7 @@ void LimitSeconds(uint64_t seconds) {
 }
 
 void Answer(Hdf5Answer kind, std::span<const std::byte> body = {}) {
-  // Ends without destructors: the library may be in the middle of anything.
+  // Exits without running destructors, because the library may be in any state.
   if (!caffe::SendMessage(kSocket, static_cast<uint8_t>(kind), body)) _exit(0);
 }
 
@@ -94,7 +95,7 @@ void AnswerQuestion(Hdf5Question question, const std::string& name, Hdf5Contents
   }
 }
 
-// Runs `answer`, and says how it ended. Returns whether without an error.
+// Runs `answer` and reports its end or error. Returns true if there was no error.
 template <typename Fn>
 bool Finish(const std::string& path, const Fn& answer) {
   const auto fail = [](Hdf5Answer kind, const std::string& text) {
@@ -115,14 +116,14 @@ bool Finish(const std::string& path, const Fn& answer) {
   }
 }
 
-// Over what this process has by now, which in builds with a sanitizer are terabytes.
+// The limit is added to this process's present size, which is terabytes in builds with a sanitizer.
 void LimitMemory(const std::string& path) {
   std::error_code error;
   const uint64_t file_bytes = std::filesystem::file_size(path, error);
   uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   if (error || pages == 0) return;
-  // Three times: values, as they lie in the file, and while they are decompressed.
+  // Three copies: values, their form in the file, and a buffer for decompression.
   const rlim_t bytes = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) +
                        3 * caffe::MostDecodedBytes(file_bytes) + kOtherBytes;
   rlimit limit;
@@ -143,7 +144,7 @@ int main(int argc, char** argv) {
   LimitMemory(path);
   const rlimit no_dump{};
   setrlimit(RLIMIT_CORE, &no_dump);
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // reasons are in our errors
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // our errors contain the reasons
 
   std::optional<Hdf5Contents> contents;
   if (!Finish(path, [&] { contents.emplace(path); })) _exit(0);

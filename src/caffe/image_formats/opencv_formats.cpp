@@ -1,4 +1,4 @@
-// The module libcaffe_image_formats: OpenCV's image formats.
+// Module libcaffe_image_formats: OpenCV's image formats.
 #include <algorithm>
 #include <cmath>
 #include <opencv2/core.hpp>
@@ -20,13 +20,13 @@ int OpenCvFlags(ColorMode mode) {
                                     : cv::IMREAD_UNCHANGED;
 }
 
-// OpenCV reads the header of whatever format it is, and then takes the image's memory: here, where
-// more than the file may take is refused. It has to be OpenCV's default allocator, because OpenCV
-// falls back to that one when another throws. It passes all else on, and so does it for threads
-// that decode no image of ours.
+// OpenCV reads the header of any format, and then allocates the image's memory. This allocator
+// rejects an image that exceeds the file's limit. It has to be OpenCV's default allocator, because
+// OpenCV falls back to the default when another one throws. It forwards all other calls, also for
+// threads that are not decoding one of our images.
 class LimitedAllocator final : public cv::MatAllocator {
  public:
-  // What the calling thread decodes, until its end.
+  // While it exists, the calling thread decodes `file`.
   class Scope {
    public:
     explicit Scope(std::string_view file)
@@ -40,7 +40,7 @@ class LimitedAllocator final : public cv::MatAllocator {
   };
 
   static void Install() {
-    static auto* const allocator = new LimitedAllocator;  // for images that outlive main()
+    static auto* const allocator = new LimitedAllocator;  // images may outlive main()
     cv::Mat::setDefaultAllocator(allocator);
   }
 
@@ -68,7 +68,7 @@ class LimitedAllocator final : public cv::MatAllocator {
 
 thread_local size_t LimitedAllocator::decoded_file_bytes = 0;
 
-// Ten colours that differ to the eye, blue first: Tableau's.
+// Ten distinguishable colours, blue first, as in Tableau.
 cv::Scalar ColorOf(int number) {
   static constexpr unsigned char kColors[10][3] = {
       {180, 119, 31}, {14, 127, 255},  {44, 160, 44},   {40, 39, 214},  {189, 103, 148},
@@ -77,13 +77,13 @@ cv::Scalar ColorOf(int number) {
   return {double(color[0]), double(color[1]), double(color[2])};
 }
 
-// A frame, and its text in white on the frame's colour inside its upper left corner, or as near to
-// it as the image has room.
+// Draws a frame and its text, in white on the frame's colour, inside its upper left corner or as
+// close to it as the image allows.
 void DrawBox(const LabelledBox& box, cv::Mat* image) {
   constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
   double size = std::max(0.4, std::min(image->rows, image->cols) / 1000.0);
   const int thickness = std::max(1, static_cast<int>(size * 2));
-  // Within OpenCV's range of coordinates, whatever a net says.
+  // Limits to OpenCV's range of coordinates, whatever values a net produces.
   const auto pixel = [](float place) {
     return std::isnan(place) ? 0 : static_cast<int>(std::clamp(place, -1e4f, 1e5f));
   };
@@ -93,7 +93,7 @@ void DrawBox(const LabelledBox& box, cv::Mat* image) {
   int below = 0;
   cv::Size text = cv::getTextSize(box.text, kFont, size, thickness, &below);
   if (text.width > image->cols) {
-    size *= std::max(0.5, double(image->cols) / text.width);  // smaller is not legible
+    size *= std::max(0.5, double(image->cols) / text.width);  // smaller text is not legible
     text = cv::getTextSize(box.text, kFont, size, thickness, &below);
   }
   const auto within = [](int place, int room) { return std::max(0, std::min(place, room)); };
@@ -105,7 +105,7 @@ void DrawBox(const LabelledBox& box, cv::Mat* image) {
               cv::Scalar::all(255), thickness, cv::LINE_AA);
 }
 
-// What OpenCV gives of such files where it is asked for colour or gray.
+// Keeps the upper byte, as OpenCV does when decoding to colour or grey.
 cv::Mat UpperBytesOf(const cv::Mat& image) {
   cv::Mat bytes(image.size(), CV_8UC(image.channels()));
   const auto* values = image.ptr<uint16_t>();

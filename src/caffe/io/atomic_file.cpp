@@ -26,7 +26,7 @@ FileDescriptor Open(const std::string& path, int flags) {
   return FileDescriptor(::open(path.c_str(), flags | O_CLOEXEC));
 }
 
-// Six letters and digits that nobody can foretell.
+// Returns six unpredictable letters and digits.
 std::string RandomEnding() {
   static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device source;
@@ -38,7 +38,8 @@ std::string RandomEnding() {
 
 constexpr std::string_view kMark = ".tmp.";
 
-// "net.caffemodel" for its temporary file "net.caffemodel.tmp.k3x9ab"; empty for another file.
+// Returns "net.caffemodel" for its temporary file "net.caffemodel.tmp.k3x9ab"; empty for other
+// files.
 std::string FinalName(const std::string& name) {
   const size_t ending = kMark.size() + 6;
   if (name.size() <= ending || name.compare(name.size() - ending, kMark.size(), kMark) != 0) {
@@ -115,14 +116,14 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   }
 }
 
-// Leaves descriptor_ at -1, with errno, where a pipe has nobody who reads it: waiting for somebody
-// would stop a run.
+// Leaves descriptor_ at -1, and sets errno, if nobody reads the pipe: waiting for a reader could
+// block a run.
 void AtomicFile::OpenInPlace() {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ >= 0) ::fcntl(descriptor_, F_SETFL, O_WRONLY);
 }
 
-// Leaves descriptor_ at -1, with errno, when no file can be made.
+// Leaves descriptor_ at -1, and sets errno, if the file cannot be created.
 void AtomicFile::CreateTemporary() {
   while (true) {
     temporary_path_ = path_ + std::string(kMark) + RandomEnding();
@@ -130,7 +131,7 @@ void AtomicFile::CreateTemporary() {
         ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno == EEXIST) continue;
     if (descriptor_ < 0) return;
-    // Somebody who cleans up may have come between the two calls.
+    // A cleanup by another process may have come between the two calls.
     const bool is_taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status;
     if (!is_taken && ::fstat(descriptor_, &status) == 0 && status.st_nlink > 0) return;
@@ -155,7 +156,7 @@ void AtomicFile::Write(std::string_view bytes) {
 
 void AtomicFile::MakeDurable() {
   if (in_place_ || durable_) return;
-  struct stat old;  // a file that is replaced keeps who may read and write it
+  struct stat old;  // a replaced file keeps its permissions
   const bool is_replaced = ::stat(path_.c_str(), &old) == 0;
   if ((is_replaced && ::fchmod(descriptor_, old.st_mode & 0777) != 0) ||
       ::fsync(descriptor_) != 0) {
@@ -169,8 +170,8 @@ void AtomicFile::Commit() {
   if (in_place_) return;
   MakeDurable();
   Rename();
-  Close();                             // readers want the lock
-  SyncFolder(FolderOf(path_), path_);  // until then the new name may be lost
+  Close();                             // releases the lock for readers
+  SyncFolder(FolderOf(path_), path_);  // until then the rename may be lost
 }
 
 void AtomicFile::Close() {
@@ -181,7 +182,7 @@ void AtomicFile::Rename() {
   struct stat own, named;
   if (::fstat(descriptor_, &own) != 0 || ::lstat(temporary_path_.c_str(), &named) != 0 ||
       !IsSameFile(own, named)) {
-    committed_ = true;  // whatever bears the name is not ours to remove
+    committed_ = true;  // the file with this name is not ours
     throw IoError(StrCat(path_, ": somebody replaced or removed ", temporary_path_,
                          " while it was written; write into a folder that others cannot change"));
   }
@@ -200,7 +201,7 @@ void WriteFileAtomically(const std::string& path, std::string_view bytes) {
 
 void RemoveAbandonedFiles(const std::string& folder,
                           const std::function<bool(const std::string& name)>& is_own) {
-  // Not by std::filesystem, which ends the process when there is no memory for its iterator.
+  // Does not use std::filesystem, which ends the process if its iterator runs out of memory.
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
   if (!entries) return;
   std::vector<std::string> abandoned;
@@ -213,7 +214,7 @@ void RemoveAbandonedFiles(const std::string& folder,
   for (const std::string& path : abandoned) RemoveUnlessLocked(path);
 }
 
-// Some file systems cannot sync folders (EINVAL); their names are durable all the same.
+// Some file systems cannot sync folders (EINVAL); their renames are durable anyway.
 void SyncFolder(const std::string& folder, const std::string& path) {
   const FileDescriptor descriptor = Open(folder, O_RDONLY | O_DIRECTORY);
   if (descriptor && ::fsync(descriptor.get()) != 0 && errno != EINVAL) {
@@ -242,13 +243,13 @@ void RequireNoPipe(const std::string& path) {
 }
 
 std::string ReadFile(const std::string& path, uint64_t most_bytes) {
-  // Without waiting, because a pipe that nobody writes to would be waited for, perhaps for ever.
+  // Non-blocking, because a pipe without a writer could block forever.
   const FileDescriptor file = Open(path, O_RDONLY | O_NONBLOCK);
   if (!file) {
     const int error = errno;
     throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
   }
-  // What is no plain file may have no end (/dev/zero).
+  // A file that is not a regular file may be endless (/dev/zero).
   constexpr uint64_t kMostOfADevice = uint64_t{2} << 30;
   struct stat status = {};
   ::fstat(file.get(), &status);

@@ -23,14 +23,13 @@ int OpenFolder(const std::string& path) {
   return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-// "data/db" for "data/db/".
+// Converts "data/db/" to "data/db".
 std::string WithoutLastSlash(const std::string& path) {
   const size_t end = path.find_last_not_of('/');
   return end == std::string::npos ? path : path.substr(0, end + 1);
 }
 
-// Whether LMDB, LevelDB or a converter gives its files such names. A power cut may leave any of
-// them.
+// True if LMDB, LevelDB or a converter uses such file names. A power failure may leave any of them.
 bool IsOfDatabase(const std::string& name) {
   static const std::set<std::string> kNames = {
       "LOCK", "LOG", "LOG.old", "CURRENT", "labels.txt", "mean.binaryproto", "model_info.prototxt"};
@@ -39,10 +38,10 @@ bool IsOfDatabase(const std::string& name) {
          name.starts_with("MANIFEST-") || name.find(".tmp.") != name.npos;
 }
 
-// What a killed process left, and nothing else.
+// True if a killed process left the folder, and it contains nothing else.
 bool IsLeftover(const std::string& folder) {
   std::error_code error;
-  if (fs::is_symlink(fs::symlink_status(folder))) return true;  // which goes, and not what it names
+  if (fs::is_symlink(fs::symlink_status(folder))) return true;  // removes the link, not its target
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const bool is_plain = entry.symlink_status(error).type() == fs::file_type::regular;
     if (!is_plain || !IsOfDatabase(entry.path().filename().string())) return false;
@@ -50,7 +49,7 @@ bool IsLeftover(const std::string& folder) {
   return !error;
 }
 
-// Throws unless nobody is filling the folder, and it is one that this class made.
+// Throws if another process is filling the folder, or if this class did not create it.
 void RemoveLeftover(const std::string& temporary_path, const std::string& path) {
   const int descriptor = OpenFolder(temporary_path);
   const bool is_locked =
@@ -78,7 +77,7 @@ AtomicFolder::AtomicFolder(const std::string& path)
     throw IoError(StrCat(path_, ": cannot create the folder: ", ErrnoText(error)));
   }
   descriptor_ = OpenFolder(temporary_path_);
-  if (descriptor_ >= 0) ::flock(descriptor_, LOCK_EX | LOCK_NB);  // some file systems have no locks
+  if (descriptor_ >= 0) ::flock(descriptor_, LOCK_EX | LOCK_NB);  // no effect on some file systems
 }
 
 AtomicFolder::~AtomicFolder() {

@@ -1,28 +1,28 @@
-// Folders that appear whole or not at all, as AtomicFile does for files.
+// Folders that are created completely or not at all, like files by AtomicFile.
 #pragma once
 
 #include <string>
 
 namespace caffe {
 
-// A folder being filled beside its final place, as `<path>.partial`. Commit() makes it durable and
-// gives it its name; without Commit() the destructor removes it. What a killed process left is
-// removed by the next AtomicFolder of the same path: whoever fills a folder holds a lock on it,
-// which ends with the process.
+// Fills a folder under the name `<path>.partial`. Commit() makes it durable and renames it to
+// `path`; without Commit() the destructor removes it. A process that fills a folder holds a lock on
+// it, which ends with the process; the next AtomicFolder of the same path removes folders of killed
+// processes.
 class AtomicFolder {
  public:
-  // Throws InvalidArgument when `path` exists or another process is filling it, IoError when the
-  // folder cannot be made.
+  // Throws InvalidArgument if `path` exists or another process is filling it, IoError if the folder
+  // cannot be created.
   explicit AtomicFolder(const std::string& path);
   ~AtomicFolder();
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
-  // Where the files have to be put.
+  // The folder to put the files into.
   const std::string& temporary_path() const { return temporary_path_; }
 
-  // rename, fsync of both folders. The files' own bytes are the writer's to make durable, and it
-  // has closed them. Throws IoError.
+  // rename, fsync of both folders. The writer must have made the files durable and closed them.
+  // Throws IoError.
   void Commit();
 
  private:

@@ -19,7 +19,7 @@
 namespace caffe {
 namespace {
 
-// Guesses from the first bytes what the file is instead; empty when there is nothing to say.
+// Guesses the real kind of the file from its first bytes; empty if unknown.
 std::string OtherKind(const std::string& head) {
   if (head.starts_with("\x89HDF\r\n\x1a\n")) {
     return "an HDF5 file; let its name end in .h5 to have it read as one";
@@ -33,7 +33,7 @@ std::string OtherKind(const std::string& head) {
   return "";
 }
 
-// By a stream of its own, which leaps over values without reading them.
+// Uses a separate stream, which skips values without reading them.
 void CheckDecodedMessage(const std::string& path, uint64_t bytes,
                          const google::protobuf::Message& message) {
   google::protobuf::io::FileInputStream stream(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -1,4 +1,4 @@
-// Binaryproto: messages as protobuf's wire format (.caffemodel, .solverstate, .binaryproto).
+// Binaryproto: messages in protobuf's wire format (.caffemodel, .solverstate, .binaryproto).
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -13,18 +13,18 @@ namespace caffe {
 
 class AtomicFile;
 
-// Protobuf's limit for a message.
+// Protobuf's size limit for a message.
 inline constexpr uint64_t kMostBinaryProtoBytes = std::numeric_limits<int32_t>::max();
 
-// Reads the whole file at `path` into `message`. Throws IoError that says what is wrong: missing,
+// Reads the complete file at `path` into `message`. Throws IoError that names the problem: missing,
 // empty, larger than protobuf's 2 GiB, truncated, or another kind of file (HDF5, text).
 CAFFE_EXPORT void ReadBinaryProto(const std::string& path, google::protobuf::Message* message);
 
-// Puts `message` into a file that is not committed yet. Throws as below.
+// Writes `message` to a file without committing it. Throws as below.
 void WriteBinaryProto(const google::protobuf::Message& message, AtomicFile* file);
 
-// Writes `message` atomically. Throws InvalidArgument beyond protobuf's 2 GiB, IoError when the
-// file cannot be written.
+// Writes `message` atomically. Throws InvalidArgument above protobuf's 2 GiB, IoError if the file
+// cannot be written.
 CAFFE_EXPORT void WriteBinaryProto(const std::string& path,
                                    const google::protobuf::Message& message);
 

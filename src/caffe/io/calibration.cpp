@@ -15,7 +15,7 @@ constexpr const char* kFormat = "cortado calibration 1";
 constexpr double kMostRange = 1e38;
 constexpr uint64_t kMostBytes = uint64_t{64} << 20;
 
-// A string member; empty where there is none.
+// Returns a string member; empty if there is none.
 std::string TextOf(const google::protobuf::Struct& object, const char* key) {
   const auto found = object.fields().find(key);
   return found == object.fields().end() ? "" : found->second.string_value();

@@ -8,7 +8,7 @@
 
 namespace caffe {
 
-// Throws IoError where the file cannot be read, InvalidArgument where it is no calibration.
+// Throws IoError if the file cannot be read, InvalidArgument if it is not a calibration file.
 CAFFE_EXPORT BlobRanges ReadCalibration(const std::string& file);
 
 }  // namespace caffe

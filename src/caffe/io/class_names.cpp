@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostClasses = 1 << 20;
 
-// After comments, a LabelMap begins with its first item; a class may have the name "item".
+// After comments, a LabelMap starts with its first item; "item" may also be a class name.
 bool IsLabelMap(const std::string& text) {
   std::istringstream lines(text);
   std::string code;

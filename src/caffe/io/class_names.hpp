@@ -1,4 +1,4 @@
-// Names of classes: files that give them, and what people read.
+// Class names: reads files that contain them, and formats them for output.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@ namespace caffe {
 
 class CAFFE_EXPORT ClassNames {
  public:
-  // None.
+  // No names.
   ClassNames() = default;
-  // Those of class 0, 1, ...; an empty one is none.
+  // Names of the classes 0, 1, ...; an empty string means no name.
   explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {}
-  // A file with a name in each line, from class 0 on, or a LabelMap in text form, which need not
-  // name all classes. Throws IoError for a file that cannot be read, InvalidArgument for a wrong
+  // Reads a file with one name per line, from class 0 on, or a LabelMap in text format, which need
+  // not name all classes. Throws IoError for an unreadable file, InvalidArgument for an invalid
   // LabelMap.
   explicit ClassNames(const std::string& file);
 
-  // Whether it was a LabelMap.
+  // True if the file was a LabelMap.
   bool is_map() const { return is_map_; }
   const std::vector<std::string>& names() const { return names_; }
-  // The number where the class has no name; control characters are made visible.
+  // The class's name, or its number if it has none; control characters are escaped.
   std::string Of(int number) const;
 
  private:

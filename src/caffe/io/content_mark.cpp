@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kBlock = size_t{1} << 16;
 
-// The bytes of a block at `offset`, fewer at the end.
+// Reads a block at `offset`; it is shorter at the end of the file.
 std::string_view ReadBlock(int descriptor, uint64_t offset, const std::string& path, char* block) {
   size_t filled = 0;
   while (filled < kBlock) {

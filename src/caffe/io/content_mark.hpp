@@ -1,4 +1,4 @@
-// What tells whether a file has the bytes that it had when somebody wrote down its mark.
+// Marks that tell whether a file's contents have changed since the mark was stored.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace caffe {
 
-// Two files with one mark have the same bytes, unless somebody has made them alike on purpose.
+// Files with equal marks have equal contents, unless somebody constructed a collision on purpose.
 struct ContentMark {
   uint64_t bytes = 0;
   uint64_t hash = 0;
@@ -14,11 +14,11 @@ struct ContentMark {
   bool operator==(const ContentMark&) const = default;
 };
 
-// Of all bytes of an open file, wherever its position is. Throws IoError, which names `path`.
+// The mark of all bytes of an open file, regardless of its position. Throws IoError naming `path`.
 ContentMark MarkOf(int descriptor, const std::string& path);
 ContentMark MarkOfFile(const std::string& path);
-// The same of a file of up to 64 MiB; of a larger one the hash is that of its beginning, its end
-// and blocks between them.
+// The same for a file of up to 64 MiB; for a larger one, hashes its beginning, its end and blocks
+// in between.
 ContentMark SampledMarkOfFile(const std::string& path);
 
 }  // namespace caffe

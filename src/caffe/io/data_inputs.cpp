@@ -47,8 +47,8 @@ void ReplaceByInput(const BlobDims& dims, LayerParameter* layer) {
   *layer = input;
 }
 
-// The options of a layer that reads files: the message with a batch size and a source. Null: the
-// layer reads none.
+// Returns the options of a layer that reads files: the message with a batch size and a source. Null
+// if the layer reads none.
 const Message* FileOptions(const LayerParameter& layer) {
   std::vector<const FieldDescriptor*> fields;
   layer.GetReflection()->ListFields(layer, &fields);
@@ -62,7 +62,7 @@ const Message* FileOptions(const LayerParameter& layer) {
   return nullptr;
 }
 
-// 0 where there is no such field.
+// Returns 0 if there is no such field.
 int64_t NumberIn(const Message& message, const char* name) {
   const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
   if (field == nullptr) return 0;
@@ -136,7 +136,7 @@ BlobDims DimsByOptions(const LayerParameter& layer) {
   if (batch <= 0 || size.height <= 0 || size.width <= 0) return {};
   const int64_t channels = layer.transform_param().force_gray() ? 1 : 3;
   BlobDims dims = {{layer.top(0), {batch, channels, size.height, size.width}}};
-  // One box for each image, or one number.
+  // Assumes one box per image, or one number.
   if (layer.top_size() == 2) {
     dims[layer.top(1)] = layer.has_annotated_data_param() ? std::vector<int64_t>{1, 1, batch, 8}
                                                           : std::vector<int64_t>{batch};
@@ -179,7 +179,7 @@ int64_t ReadAheadBytes(const NetParameter& with_data, const NetParameter& with_i
     const bool reads_ahead = options->GetDescriptor()->FindFieldByName("prefetch") != nullptr;
     const int64_t prefetch =
         reads_ahead ? NumberIn(*options, "prefetch") : DataParameter().prefetch();
-    // Those that are ready, and the one that is in use.
+    // The prefetched batches and the one in use.
     const int64_t batches = std::max<int64_t>(prefetch, 1) + 1;
     for (const BlobShape& shape : with_inputs.layer(i).input_param().shape()) {
       int64_t count = 1;

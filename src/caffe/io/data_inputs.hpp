@@ -1,4 +1,4 @@
-// Inputs in the place of data layers, for nets that are planned or timed without their data.
+// Replaces data layers by inputs, for nets that are planned or timed without their data.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@
 
 namespace caffe {
 
-// By the blob's name: its dimensions.
+// Dimensions by blob name.
 using BlobDims = std::map<std::string, std::vector<int64_t>>;
 
-// "data=2,3,227,227" as an entry; further ones after spaces. Throws InvalidArgument for another
-// form, and for dimensions that are not positive.
+// Parses "data=2,3,227,227"; several entries are separated by spaces. Throws InvalidArgument for
+// any other form, and for dimensions that are not positive.
 CAFFE_EXPORT BlobDims ParseBlobDims(const std::string& text);
 
-// Each layer that reads nothing and writes one of these blobs becomes an Input of the same name and
-// rules. Throws InvalidArgument where no such layer writes one of the blobs, or where it writes a
-// blob that has no dimensions here.
+// Replaces each layer without bottoms that writes one of these blobs by an Input of the same name
+// and rules. Throws InvalidArgument if no such layer writes one of the blobs, or if it writes a
+// blob without dimensions here.
 CAFFE_EXPORT void ReplaceByInputs(const BlobDims& dims, NetParameter* net);
 
-// What a layer that reads files would write: batch_size images of the size to which its options
-// crop or resize them, and a label each. Empty where the options do not say the size.
+// Blobs that a layer with file options would write: batch_size images of the size to which its
+// options crop or resize them, and a label each. Empty if the options do not determine the size.
 CAFFE_EXPORT BlobDims DimsByOptions(const LayerParameter& layer);
 
-// The database or list that a layer reads; empty where it reads none.
+// The database or list that a layer reads; empty if it reads none.
 CAFFE_EXPORT std::string SourceOf(const LayerParameter& layer);
 
-// The same replacement for each layer whose source (a database or list) is not there, by its
-// options. Returns what was assumed, a sentence per layer. Throws InvalidArgument, with what to
-// give, where the options do not say the size.
+// Replaces each layer whose source (a database or list) does not exist in the same way, according
+// to its options. Returns the assumptions, a sentence per layer. Throws InvalidArgument with advice
+// if the options do not determine the size.
 CAFFE_EXPORT std::vector<std::string> ReplaceMissingData(NetParameter* net);
 
-// Bytes of the batches that layers of `with_data` would prepare ahead which are inputs in
+// Bytes of the batches that the layers of `with_data` would prefetch if they are inputs in
 // `with_inputs`, the same net after a replacement.
 CAFFE_EXPORT int64_t ReadAheadBytes(const NetParameter& with_data, const NetParameter& with_inputs);
 

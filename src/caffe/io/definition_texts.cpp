@@ -24,7 +24,7 @@ void CheckField(const std::string& place, const Message& message, const FieldDes
   const auto& reflection = *message.GetReflection();
   const bool is_text = field.type() == FieldDescriptor::TYPE_STRING;
   const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-  // Numbers, which there are many of.
+  // Skips numbers, because there are many of them.
   if ((!is_text && !is_message) || field.is_extension() || field.name() == "blobs") return;
   const int count = field.is_repeated() ? reflection.FieldSize(message, &field) : 1;
   for (int i = 0; i < count; ++i) {

@@ -20,12 +20,12 @@ bool IsNumber(const std::string& text) {
          text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// JSON has no leading zeros.
+// Converts to a number, because JSON does not allow leading zeros.
 int64_t NumberOf(const std::string& text) {
   return std::stoll(text);
 }
 
-// Whether a file of that name lies in the folder that it is put into.
+// True if a file with that name stays within its folder.
 bool IsFileName(const std::string& name) {
   return !name.empty() && name.find('/') == std::string::npos && name == Printable(name);
 }
@@ -105,7 +105,7 @@ void DetectionFiles::Write() const {
   WriteIlsvrc();
 }
 
-// A class without detections has an empty file, which the challenge's tools ask for.
+// Writes an empty file for a class without detections, which the challenge's tools require.
 void DetectionFiles::WriteVoc() const {
   for (const auto& [class_label, name] : class_names_) {
     std::ostringstream text;

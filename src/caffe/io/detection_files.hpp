@@ -1,4 +1,4 @@
-// DetectionFiles: the result files that the VOC, COCO and ILSVRC challenges read.
+// DetectionFiles: result files for the VOC, COCO and ILSVRC challenges.
 #pragma once
 
 #include <map>
@@ -12,27 +12,27 @@
 namespace caffe {
 
 // Collects the detections of a test set, image by image in the order of its name_size_file, and
-// writes the files when num_test_image images (all of that file, if not given) are there; then it
-// starts anew.
+// writes the files after num_test_image images (by default all of that file); then it starts again.
 //
 //   VOC     DIR/PREFIXclass.txt for each class: image score xmin ymin xmax ymax
 //   COCO    DIR/PREFIX.json: [{"image_id", "category_id", "bbox": [x, y, width, height], "score"}]
 //   ILSVRC  DIR/PREFIX.txt: image label score xmin ymin xmax ymax
 //
-// in pixels of the original image. COCO needs images and classes whose names are numbers.
+// Coordinates are pixels of the original image. COCO needs images and classes whose names are
+// numbers.
 class DetectionFiles {
  public:
   struct Detection {
     int label = 0;
     double score = 0;
-    ImageBox box;  // parts of the net's input, 0 to 1
+    ImageBox box;  // relative to the net's input, 0 to 1
   };
 
-  // No detection has `background_label`, so its name in the label map plays no part. Makes the
-  // folder. Throws InvalidArgument for options that are missing or wrong, and IoError.
+  // No detection has `background_label`, so its name in the label map is ignored. Creates the
+  // folder. Throws InvalidArgument for missing or wrong options, and IoError.
   DetectionFiles(const SaveOutputParameter& param, int background_label);
 
-  // Throws InvalidArgument for a label that the label map lacks, and IoError.
+  // Throws InvalidArgument for a label that is not in the label map, and IoError.
   void AddImage(const std::vector<Detection>& detections);
 
  private:
@@ -53,13 +53,13 @@ class DetectionFiles {
   const SaveOutputParameter param_;
   std::vector<NamedImageSize> sizes_;
   std::map<int, std::string> class_names_;
-  size_t images_ = 0;  // of the test set
+  size_t images_ = 0;  // in the test set
   size_t next_ = 0;
   std::vector<Row> rows_;
 };
 
-// Null where nothing is to be saved: without output_directory and, as in SSD, without
-// label_map_file or name_size_file, which a warning says.
+// Null if nothing is to be saved: without output_directory or, as in SSD and with a warning,
+// without label_map_file or name_size_file.
 std::unique_ptr<DetectionFiles> MakeDetectionFiles(const SaveOutputParameter& param,
                                                    int background_label);
 

@@ -1,5 +1,6 @@
-// Prototxts name the options of plug-ins' layers as they name all others, `my_param { ... }`.
-// Protobuf wants such extensions in brackets, with their package: `[mine.my_param] { ... }`.
+// Converts options of plug-in layers. In prototxts they are written like all others, `my_param {
+// ... }`; protobuf requires brackets and the package for such extensions: `[mine.my_param] { ...
+// }`.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -10,19 +11,19 @@
 
 namespace caffe {
 
-// A text in protobuf's form. The original has to outlive it.
+// A text in protobuf's form. The original must outlive it.
 class BracketedText {
  public:
   BracketedText(std::string_view text, const google::protobuf::Descriptor* root);
 
   const std::string& text() const { return text_; }
-  // The column in the original of one in text(), both as protobuf counts: from 0.
+  // Converts a column of text() to that of the original; both count from 0, as protobuf does.
   int OriginalColumn(int line, int column) const;
 
  private:
   struct Change {
-    int line, byte;       // in the original, where the name begins
-    int bracketed, name;  // bytes of both forms
+    int line, byte;       // start of the name in the original
+    int bracketed, name;  // sizes of both forms in bytes
   };
 
   const std::string_view original_;

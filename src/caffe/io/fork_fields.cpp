@@ -14,7 +14,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::UnknownField;
 
-// The numbers in our schema of fields that only forks have.
+// Range of field numbers in our schema for fields that only forks have.
 constexpr int kFirstOfForks = 2001, kLastOfForks = 2999;
 
 struct Number {
@@ -23,7 +23,7 @@ struct Number {
   int number;
 };
 
-// Published numbers, from the forks' own descriptions.
+// Numbers published in the forks' own schemas.
 constexpr Number kNumbers[] = {
     {RCNN, "roi_pooling_param", 8266711},
     {RCNN, "smooth_l1_loss_param", 8266712},
@@ -46,7 +46,7 @@ constexpr Number kNumbers[] = {
     {YOLO, "yolov3_param", 603},
 };
 
-// The field with the options of a fork's layer type; null for other types.
+// Returns the field with the options of a fork's layer type; null for other types.
 const FieldDescriptor* FieldOf(const std::string& type) {
   static const std::map<std::string, const char*> kOtherNames = {
       {"SyncBN", "bn_param"},
@@ -68,7 +68,7 @@ const FieldDescriptor* FieldOf(const std::string& type) {
   return nullptr;
 }
 
-// A field of a layer that is there and could hold its options.
+// A field of a layer that may contain its options.
 struct Candidate {
   int number;
   std::string payload;
@@ -78,8 +78,9 @@ bool IsPublished(const Number& one, const FieldDescriptor& field, int number) {
   return one.number == number && field.name() == one.field;
 }
 
-// What lies under a number that our schema does not have; and under one that it has, where that is
-// known to be a fork's for these options, because a layer may have several messages of its own.
+// Returns the fields with numbers that our schema does not have, and those with a number of our
+// schema that a fork is known to use for these options, because a layer may have several option
+// messages.
 std::vector<Candidate> CandidatesIn(const LayerParameter& layer, const FieldDescriptor& options) {
   std::vector<Candidate> candidates;
   const google::protobuf::Reflection& reflection = *layer.GetReflection();
@@ -103,7 +104,7 @@ std::vector<Candidate> CandidatesIn(const LayerParameter& layer, const FieldDesc
   return candidates;
 }
 
-// The only one, or that of a published number, of the file's dialect if it names one.
+// Returns the only candidate, or one with a published number, preferably of the file's dialect.
 const Candidate* Choose(const std::vector<Candidate>& candidates, const FieldDescriptor& field,
                         Dialect dialect) {
   if (candidates.size() == 1) return &candidates[0];

@@ -1,5 +1,6 @@
-// Binary files of Caffe's forks. A fork gave its layers' options numbers that BVLC, NVCaffe or
-// another fork gave to other fields, and users who copied a layer chose a number of their own.
+// Binary files of Caffe's forks. A fork may use a field number for its layers' options that BVLC,
+// NVCaffe or another fork uses for another field, and users who copied a layer chose numbers of
+// their own.
 #pragma once
 
 #include <string>
@@ -9,9 +10,9 @@
 
 namespace caffe {
 
-// Moves the options of forks' layers to their fields in our schema. Which they are follows from the
-// layer's type; net->dialect() decides where several fields of a layer could be meant. Says in the
-// log whose file it is. Options that cannot be read are dropped with a warning: weights need none.
+// Moves the options of forks' layers to their fields in our schema. The layer's type determines the
+// field; net->dialect() decides if several fields of a layer are possible. Logs the origin of the
+// file. Options that cannot be read are dropped with a warning, because weights do not need them.
 // For nets read from binary files, before AdoptBvlcFields().
 CAFFE_EXPORT void AdoptForkFields(const std::string& source_name, NetParameter* net);
 

@@ -1,12 +1,12 @@
-// Options that forks of Caffe gave other names than Caffe did later.
+// Options that had other names in forks than later in Caffe.
 #pragma once
 
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
-// Turns DeepLab's hole, hole_h and hole_w into dilation. Returns whether any was there. Throws
-// InvalidArgument, naming the layer, where they contradict each other or dilation.
+// Converts DeepLab's hole, hole_h and hole_w to dilation. Returns true if there were any. Throws
+// InvalidArgument, naming the layer, if they contradict each other or dilation.
 bool UpgradeHoles(LayerParameter* layer);
 
 }  // namespace caffe

@@ -1,5 +1,5 @@
-// Identifiers of the HDF5 library, owned, its types and its reasons. Included where the library is
-// called.
+// RAII identifiers of the HDF5 library, its types and its error reasons. Included where the library
+// is called.
 #pragma once
 
 #include <hdf5.h>
@@ -12,7 +12,7 @@
 
 namespace caffe {
 
-// Owns an identifier of the library together with the function that closes its kind.
+// Owns an identifier of the library and calls the function that closes its kind.
 class Hdf5Handle {
  public:
   using Closer = herr_t (*)(hid_t);
@@ -34,8 +34,8 @@ class Hdf5Handle {
   Closer closer_;
 };
 
-// The innermost reason that the library gives for the last failure: "no space left on device". An
-// exception must not pass through the library, which would keep what it has open.
+// The library's innermost reason for the last failure, such as "no space left on device".
+// Exceptions must not pass through the library, which would not release its resources.
 inline std::string Hdf5Reason() {
   struct Visit {
     std::string reason;
@@ -57,7 +57,7 @@ inline std::string Hdf5Reason() {
   return visit.reason.empty() ? "unknown HDF5 error" : visit.reason;
 }
 
-// The library's type of values in memory: float, double or int64_t.
+// The library's memory type of values: float, double or int64_t.
 template <typename T>
 hid_t Hdf5TypeOf() {
   if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
@@ -65,7 +65,7 @@ hid_t Hdf5TypeOf() {
   if constexpr (std::is_same_v<T, int64_t>) return H5T_NATIVE_INT64;
 }
 
-// A place in a file, as errors say it: "weights.h5: '/data/conv1/0'".
+// A location in a file for error texts: "weights.h5: '/data/conv1/0'".
 inline std::string Hdf5Place(const std::string& path, const std::string& name) {
   return path + ": '" + name + "'";
 }

@@ -16,8 +16,8 @@
 namespace caffe {
 namespace {
 
-// The library's view of an open file; it fills in the base. `allocated` is where its data ends,
-// `written` where the file does.
+// The library's data for an open file; the library sets the base. `allocated` is the end of its
+// data, `written` the end of the file.
 struct OpenFile : H5FD_t {
   Hdf5Output* output;
   haddr_t allocated, written;
@@ -30,7 +30,7 @@ const OpenFile& Own(const H5FD_t* file) {
   return *static_cast<const OpenFile*>(file);
 }
 
-// The library opens a file that it makes twice, so this neither empties nor closes it.
+// The library opens a new file twice, so this neither truncates nor closes it.
 H5FD_t* Open(const char*, unsigned, hid_t access, haddr_t) {
   auto* const file = new (std::nothrow) OpenFile{};
   if (file) file->output = *static_cast<Hdf5Output* const*>(H5Pget_driver_info(access));
@@ -46,7 +46,7 @@ int Compare(const H5FD_t* a, const H5FD_t* b) {
   return Own(a).output->descriptor - Own(b).output->descriptor;
 }
 
-// As for the library's own plain files.
+// The flags of the library's own driver for plain files.
 herr_t Query(const H5FD_t*, unsigned long* flags) {
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
            H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
@@ -66,7 +66,7 @@ haddr_t Written(const H5FD_t* file, H5FD_mem_t) {
   return Own(file).written;
 }
 
-// What has not been written reads as 0.
+// Unwritten bytes read as 0.
 herr_t Read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t place, size_t size, void* bytes) {
   char* next = static_cast<char*>(bytes);
   while (size > 0) {
@@ -109,7 +109,7 @@ herr_t Truncate(H5FD_t* file, hid_t, hbool_t) {
   return 0;
 }
 
-// Whoever opened the descriptor holds the lock.
+// The owner of the descriptor holds the lock.
 herr_t Lock(H5FD_t*, hbool_t) {
   return 0;
 }
@@ -121,7 +121,7 @@ hid_t Driver() {
   static const H5FD_class_t driver = {
 #if H5_VERSION_GE(1, 13, 0)
     .version = H5FD_CLASS_VERSION,
-    .value = 512,  // the first that is nobody's
+    .value = 512,  // the first unreserved value
 #endif
     .name = "cortado",
     .maxaddr = INT64_MAX,

@@ -21,14 +21,15 @@
 namespace caffe {
 namespace {
 
-// Starts caffe_hdf5_reader on a file. Its standard input becomes `socket`. Returns errno.
+// Starts caffe_hdf5_reader on a file, with `socket` as its standard input. Returns errno.
 int Spawn(const std::string& program, const std::string& path, int socket, pid_t* pid) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
-  // A sanitizer's report of the crash would only confuse.
+  // A sanitizer's report of a crash would be confusing.
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  // Signals that are for the training are none for its reader, which ends when its socket does.
+  // Signals for the training process must not reach its reader, which ends when its socket is
+  // closed.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t signals;
@@ -52,7 +53,7 @@ int Spawn(const std::string& program, const std::string& path, int socket, pid_t
 
 }  // namespace
 
-// The other end of a caffe_hdf5_reader.
+// The client side of a caffe_hdf5_reader.
 struct Hdf5Reader::Impl {
   explicit Impl(const std::string& file) : path(file) {
     std::array<int, 2> sockets;
@@ -71,7 +72,7 @@ struct Hdf5Reader::Impl {
   }
   ~Impl() { End(); }
 
-  // How the reader ended, as waitpid() says it. Ends it where it has not.
+  // Ends the reader if necessary, and returns its status as in waitpid().
   int End() {
     close(std::exchange(socket, -1));
     int status = 0;
@@ -98,7 +99,7 @@ struct Hdf5Reader::Impl {
                          "; copy or create the file again"));
   }
 
-  // Gives the parts of the answer to `take`; throws the error that the answer is.
+  // Passes the parts of the answer to `take`; throws if the answer is an error.
   template <typename Take>
   void Receive(const Take& take) {
     for (Hdf5Message message; socket >= 0 && ReceiveMessage(socket, &message);) {
@@ -114,7 +115,7 @@ struct Hdf5Reader::Impl {
   template <typename Take>
   void Ask(Hdf5Question question, const std::string& name, const Take& take) {
     const std::lock_guard lock(mutex);
-    // Where nobody takes the question, nobody answers.
+    // If sending fails, no answer arrives either, so the result need not be checked.
     SendMessage(socket, static_cast<uint8_t>(question), std::as_bytes(std::span(name)));
     Receive(take);
   }
@@ -142,7 +143,7 @@ struct Hdf5Reader::Impl {
   }
 
   const std::string path;
-  std::mutex mutex;  // of who asks
+  std::mutex mutex;  // guards the exchange with the reader
   int socket = -1;
   pid_t pid = -1;
 };
@@ -158,7 +159,7 @@ Hdf5Reader::Hdf5Reader(const std::string& path) {
   }
   RequireNoPipe(path);
   impl_ = std::make_unique<Impl>(path);
-  impl_->Receive([](Hdf5Answer, const std::string&) {});  // whether it could be opened
+  impl_->Receive([](Hdf5Answer, const std::string&) {});  // throws if it could not be opened
 }
 
 Hdf5Reader::~Hdf5Reader() = default;

@@ -21,7 +21,7 @@ std::recursive_mutex& LibraryMutex() {
   return *mutex;
 }
 
-// Takes the library's turn and keeps it from printing its own error stack.
+// Locks the library and keeps it from printing its own error stack.
 class LibraryLock {
  public:
   LibraryLock() : lock_(LibraryMutex()) {
@@ -52,7 +52,7 @@ struct Hdf5Writer::Impl {
     file.emplace(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
   }
 
-  // Of the call that has just failed.
+  // The reason for the failure of the last call.
   std::string Reason() const {
     return output.error != 0 ? WriteErrorText(output.error) : Hdf5Reason();
   }
@@ -89,7 +89,7 @@ struct Hdf5Writer::Impl {
   Hdf5Handle create_groups;
   Hdf5Handle without_times;
   Hdf5Handle access;
-  // Opened last: every later call of the library would wipe out the reason of a failure.
+  // Opened last, because every later call of the library would erase the reason of a failure.
   std::optional<Hdf5Handle> file;
 };
 
@@ -129,7 +129,7 @@ void Hdf5Writer::WriteDoubles(const std::string& dataset, const Shape& shape,
 }
 
 void Hdf5Writer::WriteInteger(const std::string& dataset, int64_t value) {
-  // 32 bits where they do: older programs read their counters as such.
+  // Uses 32 bits if possible, because older programs read their counters as such.
   const bool is_short =
       std::numeric_limits<int32_t>::min() <= value && value <= std::numeric_limits<int32_t>::max();
   impl_->WriteArray(dataset, Shape{1}, std::span<const int64_t>(&value, 1),

@@ -1,4 +1,4 @@
-// JSON documents: protobuf's Struct, which knows how to print itself.
+// JSON documents: protobuf's Struct, which can print itself.
 //
 //   JsonObject root;
 //   PutJson(&root, "loss", 0.5);
@@ -18,7 +18,7 @@ namespace caffe {
 
 using JsonObject = google::protobuf::Struct;
 
-// Sets a boolean, number or string. Numbers that JSON does not have (NaN, infinity) are null.
+// Sets a boolean, number or string. Numbers that JSON does not support (NaN, infinity) become null.
 template <typename T>
 void PutJson(JsonObject* object, const std::string& key, const T& value) {
   google::protobuf::Value& field = (*object->mutable_fields())[key];
@@ -33,17 +33,17 @@ void PutJson(JsonObject* object, const std::string& key, const T& value) {
   }
 }
 
-// Appends an object to the list of that name, which it makes.
+// Appends an object to the list of that name; creates the list if necessary.
 CAFFE_EXPORT JsonObject* AddJson(JsonObject* object, const std::string& list);
-// Appends a string or a number to the list of that name, which it makes.
+// Appends a string or a number to the list of that name; creates the list if necessary.
 CAFFE_EXPORT void AddJson(JsonObject* object, const std::string& list, const std::string& text);
 CAFFE_EXPORT void AddJson(JsonObject* object, const std::string& list, double number);
-// The object of that name, which it makes.
+// Returns the object of that name; creates it if necessary.
 CAFFE_EXPORT JsonObject* JsonField(JsonObject* object, const std::string& key);
-// Makes the list, which may stay empty.
+// Creates the list, which may remain empty.
 CAFFE_EXPORT void MakeJsonList(JsonObject* object, const std::string& list);
 
-// Over several lines, with one at the end.
+// Formats over several lines, with a newline at the end.
 CAFFE_EXPORT std::string FormatJson(JsonObject object);
 
 }  // namespace caffe

@@ -12,7 +12,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// The name in "layer 'name'..."; empty for other messages.
+// Returns the name in "layer 'name'..."; empty for other messages.
 std::string LayerNameIn(const std::string& message) {
   const std::string before = "layer '";
   const size_t end = message.find('\'', before.size());
@@ -20,7 +20,7 @@ std::string LayerNameIn(const std::string& message) {
   return message.substr(before.size(), end - before.size());
 }
 
-// Old layers and new ones have include rules of the same form.
+// Old and new layer messages have include rules of the same form.
 template <typename Layer>
 bool MayHavePhase(const Layer& layer, Phase phase) {
   const auto is_of_other = [&](const NetStateRule& rule) {

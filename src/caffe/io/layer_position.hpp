@@ -1,4 +1,4 @@
-// Where a file defines a layer, for errors that are found after it was parsed.
+// Finds the position of a layer in its file, for errors that occur after parsing.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace caffe {
 
-// "FILE:LINE:COLUMN" of the layer that `message` begins with ("layer 'conv1'..."); of several that
-// have its name, the first that `phase` may have. Empty where the message or the file has none, and
-// for what is no regular file. Reads the file once more, so that nothing has to be kept for errors
-// that do not happen.
+// Returns "FILE:LINE:COLUMN" of the layer with which `message` begins ("layer 'conv1'..."); if
+// several have its name, the first that `phase` may have. Empty if the message or the file has
+// none, and for a file that is not regular. Reads the file again, so that nothing has to be stored
+// for errors that may not occur.
 CAFFE_EXPORT std::string PositionOfLayer(const std::string& file, Phase phase,
                                          const std::string& message);
 
-// Runs `build`; an Error leaving it that begins with a layer gets the layer's position in front.
-// Nothing is added where `file` is empty.
+// Runs `build`; prepends the layer's position to an Error that begins with a layer. Adds nothing if
+// `file` is empty.
 template <typename Build>
 decltype(auto) WithLayerPosition(const std::string& file, Phase phase, Build&& build) {
   return WithPosition(

@@ -20,7 +20,7 @@ using google::protobuf::UnknownFieldSet;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-// Pointer, string object and the end of its characters.
+// Pointer, string object and terminating zero.
 constexpr uint64_t kStringBytes = sizeof(void*) + sizeof(std::string) + 1;
 
 uint64_t BytesOfNumber(const FieldDescriptor& field) {
@@ -36,8 +36,8 @@ uint64_t BytesOfNumber(const FieldDescriptor& field) {
   }
 }
 
-// Memory for each byte of packed numbers: those of fixed size are as large in the file, each byte
-// of others may be one.
+// Bytes of memory per byte of packed numbers in the file: 1 for fixed-size numbers; for others,
+// each byte may be a number.
 uint64_t GrowthOf(const FieldDescriptor& field) {
   switch (field.type()) {
     case FieldDescriptor::TYPE_DOUBLE:
@@ -58,8 +58,8 @@ class Measurement {
 
   uint64_t bytes() const { return bytes_; }
 
-  // The fields up to the end of the message or group; `prototype` is null where the type is
-  // unknown. False where the wire format is broken.
+  // Adds the fields up to the end of the message or group; `prototype` is null if the type is
+  // unknown. Returns false for an invalid wire format.
   bool AddMessage(const Message* prototype) {
     bytes_ += sizeof(void*) + BytesOfEmpty(prototype);
     while (const uint32_t tag = input_->ReadTag()) {
@@ -117,7 +117,7 @@ class Measurement {
     return input_->DecrementRecursionDepthAndPopLimit(limit) && is_whole;
   }
 
-  // None of our messages has groups, so the fields in one are unknown.
+  // None of our messages has groups, so their fields are unknown.
   bool AddGroup() {
     if (!input_->IncrementRecursionDepth()) return false;
     const bool is_whole = AddMessage(nullptr);

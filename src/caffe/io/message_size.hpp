@@ -1,4 +1,4 @@
-// What a protobuf message takes in memory, found out without taking it.
+// Computes the memory of a protobuf message without allocating it.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -8,9 +8,9 @@
 
 namespace caffe {
 
-// About the bytes that the message takes once it is parsed. An empty layer is two bytes in a file
-// and a thousand in memory. Reads the wire format to its end, or to where it is broken: what the
-// parser would have made by then.
+// Returns the approximate number of bytes of the parsed message. An empty layer takes two bytes in
+// a file and a thousand in memory. Reads the wire format to its end, or to the first error, up to
+// which the parser would have allocated.
 uint64_t ParsedBytes(google::protobuf::io::CodedInputStream* input,
                      const google::protobuf::Descriptor& type);
 

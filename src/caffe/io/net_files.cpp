@@ -20,7 +20,8 @@
 namespace caffe {
 namespace {
 
-// A state in place of weights is the likeliest mistake, so it gets a text of its own.
+// Passing a solver state instead of weights is the most likely mistake, so it has its own error
+// text.
 bool IsSolverState(const std::string& path) {
   SolverState state;
   try {
@@ -31,7 +32,7 @@ bool IsSolverState(const std::string& path) {
   return state.history_size() > 0;
 }
 
-// What a message of this type has of the text.
+// Parses the fields of the text that a message of this type has.
 template <typename Message>
 Message ParseKnownFields(const std::string& text) {
   class Silence final : public google::protobuf::io::ErrorCollector {
@@ -62,7 +63,7 @@ std::vector<std::string> PluginsOf(const SolverParameter& solver) {
   return plugins;
 }
 
-// Plug-ins that the text names are loaded before it is read: they bring their layers' options.
+// Loads plug-ins that the text names before parsing it, because they define their layers' options.
 template <typename Message>
 void ReadDefinition(const std::string& path, Message* message) {
   const std::string text = ReadFile(path);

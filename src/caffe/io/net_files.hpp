@@ -1,4 +1,4 @@
-// Nets and solvers from files, brought into today's form whatever their age or fork.
+// Reads nets and solvers from files and upgrades definitions of any age or fork.
 #pragma once
 
 #include <string>
@@ -11,26 +11,26 @@ namespace caffe {
 
 enum class DefinitionKind { kNet, kSolver, kUnknown };
 
-// What a prototxt defines, whether it parses as a whole or not. kUnknown also for what is no
-// regular file: a pipe can be read only once.
+// The kind of definition in a prototxt, even if it does not parse completely. kUnknown also for a
+// file that is not regular, because a pipe can be read only once.
 CAFFE_EXPORT DefinitionKind KindOfDefinition(const std::string& path);
 
-// A net definition (.prototxt), upgraded.
+// Reads a net definition (.prototxt) and upgrades it.
 CAFFE_EXPORT NetParameter ReadNetText(const std::string& path);
 
-// ReadNetText() of the file that this field of a solver names. Throws InvalidArgument where there
-// is no such file.
+// ReadNetText() for the file in this field of a solver. Throws InvalidArgument if there is no such
+// file.
 CAFFE_EXPORT NetParameter ReadNetOfSolver(const char* field, const std::string& path);
 
-// Sets the state that the layers' include and exclude rules are compared with; `stages` are added
-// to those that the definition has.
+// Sets the state with which the layers' include and exclude rules are compared; adds `stages` to
+// those of the definition.
 CAFFE_EXPORT void SetNetState(Phase phase, int level, const std::vector<std::string>& stages,
                               NetParameter* net);
 
-// A net with weights (.caffemodel) of BVLC Caffe, NVCaffe or SSD, upgraded.
+// Reads a net with weights (.caffemodel) of BVLC Caffe, NVCaffe or SSD, and upgrades it.
 CAFFE_EXPORT NetParameter ReadNetBinary(const std::string& path);
 
-// A solver definition (.prototxt), upgraded with the nets inside it.
+// Reads a solver definition (.prototxt), and upgrades it and the nets in it.
 CAFFE_EXPORT SolverParameter ReadSolverText(const std::string& path);
 
 }  // namespace caffe

@@ -29,7 +29,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
-// "layer[conv1]"
+// A segment such as "layer[conv1]".
 struct Segment {
   std::string field;
   std::optional<std::string> key;
@@ -40,7 +40,7 @@ struct Assignment {
   std::string value;
 };
 
-// Names in brackets may hold dots and equals signs.
+// Names in brackets may contain dots and equals signs.
 Assignment Parse(const std::string& text) {
   Assignment result;
   size_t at = 0;
@@ -95,7 +95,7 @@ std::string NameOf(const Message& message) {
   return is_text ? message.GetReflection()->GetString(message, name) : "";
 }
 
-// Which element of a list of messages `key` means: its number, or its name.
+// Returns the index of the element of a repeated message that `key` selects by index or name.
 int FindElement(const Message& message, const FieldDescriptor& field, const std::string& key) {
   const int size = message.GetReflection()->FieldSize(message, &field);
   if (const std::optional<int> index = ParseIndex(key)) return CheckedIndex(field, *index, size);
@@ -127,7 +127,7 @@ Message* Enter(const Segment& segment, Message* message) {
       message, &field, FindElement(*message, field, *segment.key));
 }
 
-// As they are written in a file.
+// The values as written in a file.
 std::vector<std::string> Values(const Message& message, const FieldDescriptor& field) {
   const auto* reflection = message.GetReflection();
   const int size = field.is_repeated() ? reflection->FieldSize(message, &field)
@@ -145,7 +145,7 @@ std::string Describe(const std::vector<std::string>& values) {
   return text.empty() ? "(not set)" : text;
 }
 
-// `value` is a name in any case, or the number of one, as Python has it.
+// `value` is a name in any case, or its number, as in Python.
 std::string EnumValue(const EnumDescriptor& type, const std::string& value) {
   if (const std::optional<int> number = ParseIndex(value)) {
     if (const auto* found = type.FindValueByNumber(*number)) return found->name();
@@ -162,7 +162,7 @@ std::string EnumValue(const EnumDescriptor& type, const std::string& value) {
   throw InvalidArgument(StrCat("its values are ", Describe(names), Suggest(value, names)));
 }
 
-// `value` as it would be written in a file. Throws InvalidArgument, saying what is allowed.
+// Returns `value` as it would be written in a file. Throws InvalidArgument with the allowed values.
 std::string Literal(const FieldDescriptor& field, const std::string& value) {
   if (field.enum_type() != nullptr) return EnumValue(*field.enum_type(), value);
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
@@ -178,7 +178,7 @@ std::string Literal(const FieldDescriptor& field, const std::string& value) {
   return value;
 }
 
-// Replaces what the field holds. Throws InvalidArgument where a value is of another type.
+// Replaces the field's values. Throws InvalidArgument if a value has another type.
 void SetValues(const FieldDescriptor& field, const std::vector<std::string>& literals,
                Message* message) {
   class Reason final : public google::protobuf::io::ErrorCollector {
@@ -209,7 +209,7 @@ std::vector<std::string> Literals(const FieldDescriptor& field, const std::strin
   return literals;
 }
 
-// The literals of the whole field once `value` is in it: of an element only, if there is a key.
+// Returns the literals of the field after setting `value`: for one element only, if there is a key.
 std::vector<std::string> NewLiterals(const FieldDescriptor& field, const Segment& segment,
                                      const std::string& value, std::vector<std::string> current) {
   if (!segment.key) return Literals(field, value);
@@ -219,7 +219,7 @@ std::vector<std::string> NewLiterals(const FieldDescriptor& field, const Segment
   return current;
 }
 
-// Of two ways to say how long a solver trains, the one that is set takes the other's place.
+// If one of the two fields for the length of training is set, the other is cleared.
 void ClearOther(const std::string& field, Message* message) {
   for (const auto& [one, other] : {std::pair{"max_iter", "max_epoch"}, {"max_epoch", "max_iter"}}) {
     const FieldDescriptor* const cleared = message->GetDescriptor()->FindFieldByName(other);
@@ -227,7 +227,7 @@ void ClearOther(const std::string& field, Message* message) {
   }
 }
 
-// Sets the last field of a path. Returns "old -> new".
+// Assigns the last field of a path. Returns "old -> new".
 std::string Assign(const Segment& segment, const std::string& value, Message* message) {
   const FieldDescriptor& field = FieldNamed(*message->GetDescriptor(), segment.field);
   Require(field.message_type() == nullptr, "'", field.name(), "' is a ",

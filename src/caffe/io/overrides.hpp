@@ -1,9 +1,9 @@
-// Changes single fields of a definition by a path, as a command line has it:
+// Changes single fields of a definition by a path, as on a command line:
 //
 //   base_lr=0.1
-//   stepvalue=1000,2000                                  a list as a whole
+//   stepvalue=1000,2000                                  a complete list
 //   layer[conv1].convolution_param.num_output=32         an element by its name
-//   layer[3].bottom[0]=data                              or by its number, from 0
+//   layer[3].bottom[0]=data                              or by its index, from 0
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -14,9 +14,9 @@
 
 namespace caffe {
 
-// Sets what `assignment` ("path=value") says; max_iter and max_epoch take each other's place.
-// Returns "path: old value -> new value" for a log. Throws InvalidArgument for a path that is not
-// there (with the nearest name) and for a value of another type; `message` is as before then.
+// Executes `assignment` ("path=value"); max_iter and max_epoch replace each other. Returns "path:
+// old value -> new value" for a log. Throws InvalidArgument for a path that does not exist (with
+// the nearest name) and for a value of another type, and then leaves `message` unchanged.
 CAFFE_EXPORT std::string ApplyOverride(const std::string& assignment,
                                        google::protobuf::Message* message);
 

@@ -9,7 +9,7 @@
 namespace caffe {
 namespace {
 
-// Puts the nets of train_net and test_net into the solver, where paths can begin.
+// Reads the nets of train_net and test_net into the solver, so that paths can refer to them.
 void ReadNetsOfPhases(SolverParameter* param) {
   if (param->has_train_net()) {
     *param->mutable_train_net_param() = ReadNetOfSolver("train_net", param->train_net());
@@ -20,7 +20,7 @@ void ReadNetsOfPhases(SolverParameter* param) {
   param->clear_test_net();
 }
 
-// Changes each net of a phase that has the path; there has to be one.
+// Changes each net of a phase that has the path; there must be at least one.
 std::vector<std::string> OverrideNetsOfPhases(const std::string& text, SolverParameter* param) {
   ReadNetsOfPhases(param);
   std::vector<NetParameter*> nets;

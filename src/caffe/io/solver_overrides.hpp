@@ -1,8 +1,8 @@
-// Overrides of a solver definition, which may reach into the nets that it names.
+// Overrides of a solver definition and of the nets that it names.
 //
 //   base_lr=0.1                                          the solver's own field
 //   layer[conv1].convolution_param.num_output=32         a field of its net
-//   train_net_param.layer[conv1]...                      of one of its nets, where it has several
+//   train_net_param.layer[conv1]...                      a field of one of several nets
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@
 
 namespace caffe {
 
-// Applies `assignment` (see ApplyOverride). A path that begins with "layer[" or "net_param." goes
-// to the net, which is read from the file that `net` names and put into `net_param`; `*net_file` is
-// then that file's name. With train_net and test_net instead it goes to each net that has the path.
-// Returns a line for each field that changed: "path: old value -> new value". Throws
-// InvalidArgument for a wrong path or value, and IoError for a net that cannot be read.
+// Applies `assignment` (see ApplyOverride). A path that begins with "layer[" or "net_param." refers
+// to the net, which is read from the file that `net` names and stored in `net_param`; `*net_file`
+// is set to that file's name. With train_net and test_net instead, it applies to each net that has
+// the path. Returns a line for each changed field: "path: old value -> new value". Throws
+// InvalidArgument for a wrong path or value, and IoError for an unreadable net.
 CAFFE_EXPORT std::vector<std::string> OverrideSolver(const std::string& assignment,
                                                      SolverParameter* param, std::string* net_file);
 

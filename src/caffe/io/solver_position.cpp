@@ -14,7 +14,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// The fields of SolverParameter among the words of `text`, in order.
+// Returns the fields of SolverParameter among the words of `text`, in order.
 std::vector<const FieldDescriptor*> FieldsIn(const std::string& text) {
   std::vector<const FieldDescriptor*> fields;
   std::string word;

@@ -1,4 +1,4 @@
-// Where a solver's file sets a field, for errors that are found after it was parsed.
+// Finds the position of a field in a solver's file, for errors that occur after parsing.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace caffe {
 
-// "FILE:LINE:COLUMN" of the first field that `message` ("solver: ...") names and the file sets;
-// "FILE" where it sets none of those that are named. Empty for other messages, and for what is no
-// regular file. Reads the file once more.
+// Returns "FILE:LINE:COLUMN" of the first field that `message` ("solver: ...") names and the file
+// sets; "FILE" if it sets none of them. Empty for other messages, and for a file that is not
+// regular. Reads the file again.
 CAFFE_EXPORT std::string PositionOfSolverField(const std::string& file, const std::string& message);
 
-// Runs `build`; an Error leaving it that begins with "solver: " gets the position in front.
+// Runs `build`; prepends the position to an Error that begins with "solver: ".
 template <typename Build>
 decltype(auto) WithSolverPosition(const std::string& file, Build&& build) {
   return WithPosition(

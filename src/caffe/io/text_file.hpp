@@ -1,4 +1,4 @@
-// Text files as editors write them: lists, names of classes, definitions.
+// Text files written by editors: lists, class names, definitions.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace caffe {
 
-// `text` without the byte order mark that editors on Windows put before UTF-8. Throws
-// InvalidArgument "SOURCE: ..." for UTF-16, which has zeros between the letters.
+// Returns `text` without the byte order mark that Windows editors add to UTF-8. Throws
+// InvalidArgument "SOURCE: ..." for UTF-16, which contains zero bytes.
 CAFFE_EXPORT std::string_view WithoutByteOrderMark(std::string_view text,
                                                    const std::string& source_name);
 
-// What WithoutByteOrderMark() leaves of a file. Throws IoError when it cannot be read.
+// Reads a file without its byte order mark. Throws IoError if it cannot be read.
 CAFFE_EXPORT std::string ReadTextFile(const std::string& path);
 
-// Its lines without the blanks at their ends, as names of files are listed; empty ones are left
-// out.
+// Returns its lines without leading and trailing blanks, as in lists of file names; skips empty
+// lines.
 CAFFE_EXPORT std::vector<std::string> ReadLines(const std::string& path);
 
 }  // namespace caffe

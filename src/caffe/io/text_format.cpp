@@ -33,7 +33,7 @@ using google::protobuf::io::ErrorCollector;
 
 thread_local bool is_lenient = false;
 
-// Position as protobuf counts: from 0, tabs reach to the next multiple of 8.
+// A position as counted by protobuf: from 0; a tab advances to the next multiple of 8.
 struct Position {
   int line = -1;
   int column = 0;
@@ -47,7 +47,7 @@ struct Complaint {
   std::string message;
 };
 
-// What protobuf says of a text: the first error, and the warnings of lenient reading.
+// Protobuf's messages about a text: the first error, and the warnings of lenient reading.
 class Complaints final : public ErrorCollector {
  public:
   explicit Complaints(const BracketedText* text) : text_(text) {}
@@ -67,10 +67,10 @@ class Complaints final : public ErrorCollector {
     return {{line, column}, message};
   }
 
-  const BracketedText* const text_;  // null: the text is parsed as it is
+  const BracketedText* const text_;  // null: the text is parsed unchanged
 };
 
-// What surrounds a position: the message it lies in, the field being read, the layer's name.
+// The context of a position: the enclosing message, the current field, the layer's name.
 struct Surroundings {
   const Descriptor* message = nullptr;
   std::string field;
@@ -78,12 +78,12 @@ struct Surroundings {
   Position previous_token;
   std::string previous_text;
   int tokens_before = 0;
-  // Of the enclosing messages, outermost first, and the lines (from 0) that opened them.
+  // The enclosing messages, outermost first, and the lines (from 0) that opened them.
   std::vector<const Descriptor*> enclosing;
   std::vector<int> opened_at;
 };
 
-// Follows braces from the start of the text up to `end`.
+// Follows braces from the start of the text to `end`.
 Surroundings Locate(std::string_view text, const Descriptor* root, const Position& end) {
   Surroundings result;
   TextWalk walk(text, root);
@@ -106,7 +106,7 @@ Surroundings Locate(std::string_view text, const Descriptor* root, const Positio
   return result;
 }
 
-// The quoted piece of `text` after `prefix`, if `text` holds `prefix`.
+// Returns the quoted part of `text` after `prefix`, if `text` contains `prefix`.
 std::optional<std::string> QuotedAfter(const std::string& text, const std::string& prefix) {
   const size_t start = text.find(prefix + '"');
   if (start == std::string::npos) return std::nullopt;
@@ -122,8 +122,8 @@ std::string JoinWithCommas(const std::vector<std::string>& names) {
   return joined;
 }
 
-// What a forgotten brace looks like: the field is one of a message further out, as a layer within a
-// layer is. Empty when it is not.
+// Detects a missing closing brace: the field belongs to an outer message, such as a layer within a
+// layer. Empty if it does not.
 std::string SuspectMissingBrace(const Surroundings& around, const std::string& name) {
   for (size_t i = around.enclosing.size() - 1; i-- > 0;) {
     const Descriptor* outer = around.enclosing[i];
@@ -135,7 +135,7 @@ std::string SuspectMissingBrace(const Surroundings& around, const std::string& n
   return "";
 }
 
-// A net where a solver should be, or the reverse: the very first field is one of the other's.
+// Detects a net instead of a solver, or the reverse: the very first field belongs to the other.
 std::string SuspectOtherFile(const Surroundings& around, const std::string& name) {
   if (around.tokens_before != 1) return "";
   for (const char* kind : {"NetParameter", "SolverParameter"}) {
@@ -197,7 +197,7 @@ std::string_view LineAt(std::string_view text, int line) {
   return text;
 }
 
-// The value at `position` as it is written, up to what can end one.
+// The value at `position` as written in the text, up to a character that may end a value.
 std::string ValueAt(std::string_view text, const Position& position) {
   const std::string_view line = LineAt(text, position.line);
   const std::string_view value =
@@ -205,7 +205,7 @@ std::string ValueAt(std::string_view text, const Position& position) {
   return std::string(value.substr(0, value.find_first_of(" \t;,]}>#")));
 }
 
-// What a field of a simple type takes; empty for others.
+// Describes the values of a field of simple type; empty for others.
 std::string DescribeValues(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -226,7 +226,7 @@ std::string DescribeValues(const FieldDescriptor& field) {
   }
 }
 
-// A value of another type than the field's.
+// Describes a value of a type that does not match the field's.
 std::string DescribeWrongValue(const FieldDescriptor& field, const std::string& value) {
   std::string text =
       StrCat("field '", field.name(), "' of ", field.containing_type()->name(), " takes ",
@@ -236,7 +236,7 @@ std::string DescribeWrongValue(const FieldDescriptor& field, const std::string& 
   return text;
 }
 
-// Text that cannot begin a field.
+// Describes text that cannot start a field.
 std::string DescribeNoField(const Surroundings& around, const std::string& found) {
   if (found.empty()) {
     return StrCat("the file ends here, but the '{' of line ", around.opened_at.back() + 1,
@@ -256,8 +256,8 @@ std::string DescribeNoField(const Surroundings& around, const std::string& found
   return StrCat("the name of a field is expected, got ", found);
 }
 
-// Our words for protobuf's message; moves `position` to the name that is wrong, because
-// protobuf has already read on to the token after it.
+// Rephrases protobuf's message; moves `position` to the wrong name, because protobuf has already
+// read the token after it.
 std::string Explain(const std::string& message, std::string_view source, const Surroundings& around,
                     Position* position) {
   if (const auto name = QuotedAfter(message, "has no field named "); name && around.message) {
@@ -317,7 +317,7 @@ std::string Located(std::string_view text, const std::string& source_name, const
   std::string what = Explain(complaint.message, text, around, &position);
   if (!around.layer_name.empty()) what = StrCat("in layer '", around.layer_name, "': ", what);
 
-  // Drawn with tabs expanded.
+  // The line with tabs expanded.
   std::string drawn;
   for (const char letter : LineAt(text, position.line)) {
     drawn += letter == '\t' ? std::string(8 - drawn.size() % 8, ' ') : std::string(1, letter);
@@ -331,15 +331,15 @@ std::string Located(std::string_view text, const std::string& source_name, const
                 ColumnInText(text, position.line, position.column), ": ", what, excerpt);
 }
 
-// The first byte of the text at a position.
+// The offset of the byte at a position.
 size_t OffsetOf(std::string_view text, const Position& position) {
   const char* const line = LineAt(text, position.line).data();
   return static_cast<size_t>(line - text.data()) +
          static_cast<size_t>(ColumnInText(text, position.line, position.column)) - 1;
 }
 
-// Where the field whose value ends before `end` begins and ends, a separator behind it included.
-// Its value may be a list.
+// Start and end of the field whose value ends before `end`, including a separator that follows. Its
+// value may be a list.
 std::optional<std::pair<size_t, size_t>> FieldBefore(std::string_view text, const Descriptor* root,
                                                      const Position& end) {
   Position previous, name;
@@ -359,7 +359,7 @@ std::optional<std::pair<size_t, size_t>> FieldBefore(std::string_view text, cons
     previous_text = token;
   }
   if (name.line < 0 || text_of_name == "]")
-    return std::nullopt;  // an extension's name has brackets
+    return std::nullopt;  // an extension's name, in brackets
   size_t last = OffsetOf(text, previous) + previous_text.size();
   if (is_in_list) last = std::min(text.find(']', last), text.size() - 1) + 1;
   const size_t next = text.find_first_not_of(" \t\r\n", last);
@@ -368,8 +368,8 @@ std::optional<std::pair<size_t, size_t>> FieldBefore(std::string_view text, cons
   return std::pair(OffsetOf(text, name), is_separated ? next + 1 : last);
 }
 
-// A text without what protobuf's parser cannot be told to pass over: fields whose value is none of
-// their enum's. Spaces stand for them, so that all else keeps its place.
+// A text without fields that protobuf's parser cannot be told to skip: those with unknown enum
+// values. They are replaced by spaces, so that everything else keeps its position.
 struct Readable {
   std::string text;
   std::vector<Complaint> left_out;
@@ -464,7 +464,7 @@ TextPositions::TextPositions(std::string_view text, google::protobuf::Message* m
     : known_(WithoutUnknownValues(text, *message).text),
       bracketed_(known_, message->GetDescriptor()),
       text_(text) {
-  Complaints passed_over(nullptr);  // who has read the text has told them
+  Complaints passed_over(nullptr);  // reported when the text was first read
   google::protobuf::TextFormat::Parser parser;
   parser.SetRecursionLimit(kMostNesting);
   parser.RecordErrorsTo(&passed_over);

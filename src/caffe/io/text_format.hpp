@@ -12,15 +12,14 @@
 
 namespace caffe {
 
-// Parses `text` into `message`, replacing its content. Throws InvalidArgument
-// "SOURCE:LINE:COLUMN: what; did you mean ...?" with the offending line and a caret below it
-// (all 1-based). Only the first error is reported: later ones tend to follow from it.
+// Parses `text` into `message`, replacing its contents. Throws InvalidArgument "SOURCE:LINE:COLUMN:
+// what; did you mean ...?" with the offending line and a caret below it (lines and columns count
+// from 1). Reports only the first error, because later ones are often consequences of it.
 CAFFE_EXPORT void ParseTextProto(std::string_view text, const std::string& source_name,
                                  google::protobuf::Message* message);
 
-// While one of these lives, this thread's ParseTextProto leaves out fields that the schema does not
-// have, and those with a value that their enum does not have, with a warning each that says what
-// the error would have said.
+// While an instance exists, this thread's ParseTextProto skips fields that the schema does not have
+// and those with unknown enum values. Each is logged as a warning with the text of the error.
 class CAFFE_EXPORT LenientReading {
  public:
   explicit LenientReading(bool on = true);
@@ -32,27 +31,27 @@ class CAFFE_EXPORT LenientReading {
   const bool before_;
 };
 
-// Reads and parses the file at `path`. Throws IoError when it cannot be read.
+// Reads and parses the file at `path`. Throws IoError if it cannot be read.
 CAFFE_EXPORT void ReadTextProto(const std::string& path, google::protobuf::Message* message);
 
-// The column, from 1 and in characters, of a position as protobuf counts it: from 0, tabs reach to
-// the next multiple of 8.
+// Converts a column as counted by protobuf (from 0; a tab advances to the next multiple of 8) to
+// one from 1 in characters.
 int ColumnInText(std::string_view text, int line, int column);
-// The reverse: protobuf's column of the byte with this number, from 0, in a line, from 0.
+// The reverse: protobuf's column of byte number `byte`, from 0, in line `line`, from 0.
 int ColumnOfByte(std::string_view text, int line, int byte);
 
-// Where the fields of a text stand that has been read without errors, leniently or not.
+// Positions of the fields of a text that was read, leniently or not, without errors.
 class TextPositions {
  public:
-  // Parses `text`, which has to outlive this, into `message`.
+  // Parses `text`, which must outlive this object, into `message`.
   TextPositions(std::string_view text, google::protobuf::Message* message);
   bool parses() const { return parses_; }
-  // "LINE:COLUMN", from 1, of a field's value number `index` (-1 where it is not repeated); empty
-  // when it is not there.
+  // Returns "LINE:COLUMN", from 1, of value `index` of a field (-1 if it is not repeated); empty if
+  // it is not set.
   std::string PlaceOf(const google::protobuf::FieldDescriptor* field, int index) const;
 
  private:
-  const std::string known_;  // without what lenient reading leaves out
+  const std::string known_;  // without the fields that lenient reading skips
   const BracketedText bracketed_;
   const std::string_view text_;
   google::protobuf::TextFormat::ParseInfoTree tree_;

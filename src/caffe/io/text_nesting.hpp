@@ -1,9 +1,9 @@
-// How deep messages of a text may lie within each other.
+// Limit for the nesting of messages in a text.
 #pragma once
 
 namespace caffe {
 
-// Far more than any definition has. protobuf itself calls itself until the stack ends.
+// Far more than any definition has. Without a limit, protobuf recurses until the stack overflows.
 inline constexpr int kMostNesting = 100;
 
 }  // namespace caffe

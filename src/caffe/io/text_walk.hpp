@@ -1,4 +1,4 @@
-// A walk over the tokens of a prototxt that knows in which message each stands.
+// Iterates over the tokens of a prototxt and tracks the enclosing messages.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -11,29 +11,29 @@
 
 namespace caffe {
 
-// Wrong text is walked as well: protobuf's errors say neither which layer they are in nor, for
-// enums, which message.
+// Also works on invalid text, because protobuf's errors name neither the layer nor, for enums, the
+// message.
 class TextWalk {
  public:
-  // A message that has been opened and not yet closed.
+  // An open message.
   struct Frame {
     const google::protobuf::Descriptor* message;  // null within unknown fields
     std::string opened_by;                        // the field
     std::string name;                             // the value of its field `name` so far
-    int line = 0;                                 // from 0, of its brace
+    int line = 0;                                 // line of its brace, from 0
   };
 
-  // `text` has to outlive this. `root` is the message that the whole text is.
+  // `text` must outlive this object. `root` is the type of the whole text.
   TextWalk(std::string_view text, const google::protobuf::Descriptor* root);
 
-  // Goes to the next token; false at the end.
+  // Advances to the next token; false at the end.
   bool Next();
   const google::protobuf::io::Tokenizer::Token& token() const { return tokenizer_.current(); }
-  // Updates the frames by the token: called once for each token that belongs to the walk.
+  // Updates the frames with the token; call it once for each token that is processed.
   void Enter();
-  // Whether the token names a field, not a value.
+  // True if the token is a field's name, not a value.
   bool is_field_name() const;
-  // The field last named.
+  // The most recently named field.
   const std::string& field() const { return field_; }
   // Outermost first.
   const std::vector<Frame>& frames() const { return frames_; }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kLegacyAxes = 4;  // num, channels, height, width
 
-// Leaves as many shapes as there are inputs, in one of the two forms, or none.
+// Keeps as many shapes as there are inputs, in one of the two forms, or none.
 void DropLeftovers(const std::string& source_name, NetParameter* net) {
   const int inputs = net->input_size(), dims = kLegacyAxes * inputs;
   const auto warn = [&](int left_out, const char* field, const char* reason) {

@@ -26,7 +26,7 @@ using google::protobuf::UnknownField;
 
 // V0 -------------------------------------------------------------------------------------------
 
-// What a V0 type string means: the V1 type and the V1 field that holds its options, if any.
+// Meaning of a V0 type string: the V1 type and the V1 field with its options, if any.
 struct V0Type {
   V1LayerParameter::LayerType type;
   const char* options;
@@ -63,7 +63,7 @@ const std::map<std::string_view, V0Type>& V0Types() {
   return *types;
 }
 
-// The names that V0 spelt differently. All others are equal in V0 and V1.
+// Names that V0 spelt differently. All others are the same in V0 and V1.
 std::string V1NameOfV0Field(const std::string& name) {
   static const auto* const renamed = new std::map<std::string, std::string>{
       {"biasterm", "bias_term"},
@@ -82,8 +82,8 @@ std::string V1NameOfV0Field(const std::string& name) {
   return found == renamed->end() ? name : found->second;
 }
 
-// Copies the singular field `from` of `source` into `to` of `target`, which may be repeated (one
-// element is added) and may be an enum or integer of another type with the same numbers.
+// Copies the singular field `from` of `source` to `to` of `target`. `to` may be repeated (one
+// element is added), and may be an enum or integer of another type with the same numbers.
 void CopyField(const Message& source, const FieldDescriptor* from, Message* target,
                const FieldDescriptor* to) {
   const auto* in = source.GetReflection();
@@ -132,7 +132,7 @@ bool IsPadding(const V1LayerParameter& layer) {
   return layer.layer().type() == "padding";
 }
 
-// V0 had layers of their own for zero padding. Their pad moves into the convolutions and poolings
+// V0 had separate layers for zero padding. Moves their pad into the convolution and pooling layers
 // that read them.
 void FoldPaddingLayers(NetParameter* net) {
   std::map<std::string, const V1LayerParameter*> producers;
@@ -208,8 +208,8 @@ V1LayerParameter UpgradeV0Layer(const std::string& source_name, const V1LayerPar
 
 constexpr const char* kMovedFields[] = {"scale", "mean_file", "crop_size", "mirror"};
 
-// Moves scale, mean_file, crop_size and mirror of `data` into `transform`, whatever that says
-// already; returns whether any was there.
+// Moves scale, mean_file, crop_size and mirror of `data` into `transform`, overwriting existing
+// values; returns true if any was set.
 bool MoveTransformFields(Message* data, TransformationParameter* transform) {
   bool moved = false;
   for (const char* name : kMovedFields) {
@@ -238,8 +238,8 @@ bool UpgradeDataParameters(V1LayerParameter* layer) {
   return moved;
 }
 
-// In a `layer` these fields never had an effect, and a net that was trained without must not get
-// one now.
+// In a `layer` these fields never had an effect, and a net that was trained without them must not
+// get one now.
 void WarnOfUnusedFields(const std::string& source_name, const LayerParameter& layer) {
   for (const char* options : {"data_param", "image_data_param", "window_data_param"}) {
     const FieldDescriptor* field = layer.GetDescriptor()->FindFieldByName(options);
@@ -256,7 +256,7 @@ void WarnOfUnusedFields(const std::string& source_name, const LayerParameter& la
 
 // V1 -------------------------------------------------------------------------------------------
 
-// EUCLIDEAN_LOSS -> EuclideanLoss, with the spellings that follow no rule.
+// EUCLIDEAN_LOSS -> EuclideanLoss, with a table for irregular spellings.
 std::string TypeNameOfV1(V1LayerParameter::LayerType type) {
   if (type == V1LayerParameter::NONE) return "";
   if (type == V1LayerParameter::SOFTMAX_LOSS) return "SoftmaxWithLoss";
@@ -287,7 +287,7 @@ ParamSpec* ParamAt(LayerParameter* layer, int index) {
 }
 
 LayerParameter UpgradeV1Layer(const V1LayerParameter& old) {
-  // These changed their meaning or type; everything else kept its name and type.
+  // These changed their meaning or type; all others kept name and type.
   static const std::set<std::string> kConverted = {"layer",    "type",         "param",
                                                    "blobs_lr", "weight_decay", "blob_share_mode"};
   LayerParameter layer;
@@ -327,7 +327,7 @@ LayerParameter UpgradeV1Layer(const V1LayerParameter& old) {
   return layer;
 }
 
-// Mean, variance and factor are not learned; early definitions said so in the net file.
+// Mean, variance and factor are not learned; early definitions had to say so in the net file.
 bool UpgradeBatchNorm(LayerParameter* layer) {
   constexpr int kStatistics = 3;
   if (layer->type() != "BatchNorm" || layer->param_size() != kStatistics) return false;
@@ -340,8 +340,8 @@ bool UpgradeBatchNorm(LayerParameter* layer) {
   return changed;
 }
 
-// Old files of NVCaffe hold scale, bias, mean, variance and a number that means nothing; today's
-// hold mean, variance, 1, scale and bias. All of them have been seen with four axes.
+// Old files of NVCaffe contain scale, bias, mean, variance and a meaningless number; new ones
+// contain mean, variance, 1, scale and bias. All of these appear with four axes.
 bool UpgradeBatchNormBlobs(LayerParameter* layer) {
   constexpr int kBlobs = 5, kFactor = 2;
   if (layer->type() != "BatchNorm") return false;
@@ -355,7 +355,7 @@ bool UpgradeBatchNormBlobs(LayerParameter* layer) {
     changed = true;
   }
   const auto count = [&](int i) { return ShapeOf(layer->blobs(i)).count(); };
-  // With one channel the order cannot be told, and is today's.
+  // With one channel the order is ambiguous, and assumed to be the new one.
   if (layer->blobs_size() != kBlobs || count(kBlobs - 1) != 1 || count(kFactor) == 1)
     return changed;
   auto* blobs = layer->mutable_blobs();
@@ -411,7 +411,7 @@ bool UpgradeNetSteps(const std::string& source_name, NetParameter* net) {
   return changed;
 }
 
-// Reads `payload` as the message field `name` of `layer`, if it can be that.
+// Parses `payload` as the message field `name` of `layer`, if possible.
 bool AdoptField(const std::string& payload, const char* name, LayerParameter* layer) {
   const FieldDescriptor* field = LayerParameter::descriptor()->FindFieldByName(name);
   CAFFE_ASSERT(field != nullptr, name);

@@ -1,4 +1,4 @@
-// Brings solver definitions of any age into today's form: `type: "Adam"`.
+// Upgrades solver definitions of any age to the current form: `type: "Adam"`.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace caffe {
 
-// Replaces the enum solver_type by the string type, and upgrades the nets inside the solver.
-// Logs each step with `source_name`; returns whether anything changed. Throws InvalidArgument when
-// both solver_type and type are given.
+// Replaces the enum solver_type by the string type, and upgrades the nets in the solver. Logs each
+// step with `source_name`; returns true if anything changed. Throws InvalidArgument if both
+// solver_type and type are set.
 CAFFE_EXPORT bool UpgradeSolver(const std::string& source_name, SolverParameter* solver);
 
 }  // namespace caffe

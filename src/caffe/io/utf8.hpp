@@ -1,4 +1,4 @@
-// Texts in messages that others read.
+// Makes texts in messages valid UTF-8 for other programs.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -7,8 +7,8 @@
 
 namespace caffe {
 
-// Makes each text of `message`, and of the messages in it, UTF-8 (Utf8() of core/printable.hpp).
-// Names in definitions need not be; readers of JSON and of proto3 refuse what is not.
+// Converts all texts of `message` and its submessages to UTF-8 (Utf8() of core/printable.hpp).
+// Names in definitions need not be UTF-8, but readers of JSON and proto3 reject other bytes.
 CAFFE_EXPORT void MakeUtf8(google::protobuf::Message* message);
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// Puts the place in a definition in front of an error that was found after the file was parsed.
+// Prepends the position in a definition to an error that occurred after parsing.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace caffe {
 
-// Runs `build`; an Error leaving it gets what `position_of(message)` returns in front, unless that
-// is empty, and keeps its type.
+// Runs `build`; prepends the result of `position_of(message)` to an Error, unless it is empty, and
+// keeps the error's type.
 template <typename PositionOf, typename Build>
 decltype(auto) WithPosition(PositionOf&& position_of, Build&& build) {
   try {
@@ -18,7 +18,7 @@ decltype(auto) WithPosition(PositionOf&& position_of, Build&& build) {
     const std::string position = position_of(std::string(error.what()));
     if (position.empty()) throw;
     WithContext(position, [] { throw; });
-    throw;  // of a type that WithContext passes on
+    throw;  // with a type that WithContext preserves
   }
 }
 

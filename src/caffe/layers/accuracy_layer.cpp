@@ -5,8 +5,8 @@
 namespace caffe {
 namespace {
 
-// Share of items whose label is among the top_k scores; ties and NaN count against the label. Top
-// 1, if given, holds the accuracy of each class.
+// Fraction of items whose label is among the top_k scores; ties and NaN count against the label.
+// Top 1, if present, is the accuracy of each class.
 class AccuracyLayer final : public Layer {
  public:
   explicit AccuracyLayer(const LayerParameter& param)

@@ -5,8 +5,8 @@
 namespace caffe {
 namespace {
 
-// Batches of a database of AnnotatedDatum records (SSD, Liu et al. 2016): images, and rows of boxes
-// (item, class, instance, xmin, ymin, xmax, ymax, difficult).
+// Batches from a database of AnnotatedDatum records (SSD, Liu et al. 2016): images, and rows of
+// boxes (item, class, instance, xmin, ymin, xmax, ymax, difficult).
 class AnnotatedDataLayer final : public BatchDataLayer {
  public:
   explicit AnnotatedDataLayer(const LayerParameter& param) : BatchDataLayer(param) {

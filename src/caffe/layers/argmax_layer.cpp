@@ -8,8 +8,8 @@
 namespace caffe {
 namespace {
 
-// Where the top_k largest values are: per item over all else, or along `axis`. With out_max_val the
-// values too (without axis), or instead (with axis).
+// Indices of the top_k largest values: per item over all other axes, or along `axis`. With
+// out_max_val also the values (without axis), or only the values (with axis).
 class ArgMaxLayer final : public Layer {
  public:
   explicit ArgMaxLayer(const LayerParameter& param) : Layer(param), options_(param.argmax_param()) {
@@ -58,7 +58,7 @@ class ArgMaxLayer final : public Layer {
  private:
   int64_t top_k() const { return options_.top_k(); }
 
-  // Without an axis an item is one row.
+  // Without an axis, an item is a single row.
   Shape Searched(const Shape& bottom) const {
     if (options_.has_axis()) return bottom;
     Require(bottom.num_axes() >= 1, "the bottom is a scalar; it must have items");

@@ -1,4 +1,4 @@
-// A sparse matrix by which layers multiply along an axis: filters that resize, orders, means.
+// A sparse matrix that layers multiply with along an axis: resizing filters, permutations, means.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace caffe {
 
-// One row per output.
+// Has one row per output.
 //
-//   AxisMatrix last(3);              // of an axis with 3 elements
+//   AxisMatrix last(3);              // for an axis with 3 elements
 //   last.AddRow({{2, 1.0}});         // y[0] = x[2]
 //   last.Emit(graph, "last", 1, x, y);
 class AxisMatrix {
@@ -20,15 +20,15 @@ class AxisMatrix {
     double weight;
   };
 
-  // Throws InvalidArgument for an axis of more than 2^24 elements: kernels read places as floats.
+  // Throws InvalidArgument for an axis of more than 2^24 elements: kernels read indices as floats.
   static void RequireLength(int64_t elements);
-  // Of an axis with so many elements, which RequireLength() takes.
+  // For an axis with `inputs` elements, which RequireLength() must accept.
   explicit AxisMatrix(int64_t inputs);
 
-  // Taps of one place are added up, and those with weight 0 left out.
+  // Sums taps with the same index, and drops those with weight 0.
   void AddRow(const std::vector<Tap>& taps);
   AxisMatrix Transposed() const;
-  // y = matrix * x along `axis`. `name` is the layer's own, each time another.
+  // y = matrix * x along `axis`. `name` must be unique within the layer.
   void Emit(GraphBuilder& graph, const std::string& name, int axis, Value* x, Value* y) const;
 
  private:

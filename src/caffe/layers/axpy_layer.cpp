@@ -7,7 +7,7 @@
 namespace caffe {
 namespace {
 
-// y = a * x + b with one a per item and channel: squeeze and excitation with its shortcut (Hu et
+// y = a * x + b with one a per item and channel: squeeze-and-excitation with its shortcut (Hu et
 // al. 2018). Bottoms: a (N,C or N,C,1,1), x and b (N,C,H,W).
 class AxpyLayer final : public Layer {
  public:

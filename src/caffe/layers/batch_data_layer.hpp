@@ -1,4 +1,4 @@
-// What layers have in common whose tops are the batches of a data::BatchSource.
+// Base class of layers whose tops are the batches of a data::BatchSource.
 #pragma once
 
 #include <cstring>
@@ -19,8 +19,8 @@
 
 namespace caffe {
 
-// Top 0 the images, top 1 (if given) their labels. Where labels are images, a class may allow top
-// 2: Nx1x1x2, height and width of what each item shows of its image, without padding.
+// Top 0: images; top 1, if present: labels. If labels are images, a derived class may allow top 2:
+// Nx1x1x2, height and width of the visible part of each item's image, without padding.
 class BatchDataLayer : public Layer, public DataSupply {
  public:
   using Layer::Layer;
@@ -44,7 +44,7 @@ class BatchDataLayer : public Layer, public DataSupply {
         place.has_device_memory && param().transform_param().use_gpu_transform();
     if (place.has_device_memory) options.device = place.device;
     options.is_only_planned = is_only_planned_;
-    stream_.reset();  // a source is open once
+    stream_.reset();  // close it first: a source may be opened only once
     stream_ = std::make_shared<Stream>(MakeRecords(options), options);
   }
 
@@ -118,14 +118,15 @@ class BatchDataLayer : public Layer, public DataSupply {
                {}, outputs);
   }
 
-  // With batches of one item the images of a database may differ in size, annotated batches in the
-  // number of boxes, and the last batch of an epoch may be smaller. The net is then planned anew
-  // and asks for the same batch again. Images come in the layout that the plan has for them.
+  // With a batch size of 1 the images of a database may have different sizes, annotated batches
+  // have different numbers of boxes, and the last batch of an epoch may be smaller. Then the net is
+  // planned again and requests the same batch once more. Images have the layout that the plan uses
+  // for them.
   struct Stream {
     Stream(std::unique_ptr<data::RecordSource> records, const data::BatchSourceOptions& options)
         : source(std::move(records), options) {}
 
-    // The tops' shapes where the batch does not fit.
+    // Returns the tops' shapes if they differ from the planned ones.
     std::vector<Shape> Store(const KernelContext& ctx) {
       const data::Batch& batch = Next(FormFor(ctx));
       const bool is_bytes = source.device_transform() != nullptr;
@@ -155,7 +156,7 @@ class BatchDataLayer : public Layer, public DataSupply {
       return {};
     }
 
-    // What is lent has to be what the device wants; else it is converted on its way to the top.
+    // Lent data must have the device's form; other data is converted when copied to the top.
     static data::BatchForm FormFor(const KernelContext& ctx) {
       const TensorView& top = ctx.output(0);
       if (ctx.loan == nullptr) return {.layout = top.layout};

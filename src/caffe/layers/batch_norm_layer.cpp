@@ -7,9 +7,9 @@
 namespace caffe {
 namespace {
 
-// Batch normalisation in both dialects. BVLC: 3 blobs (decaying sums of mean and variance, and the
-// factor to divide them by). NVCaffe, recognised by scale_bias, scale_filler or bias_filler: 5
-// blobs (moving averages, 1, scale, bias), and use_global_stats has no effect.
+// Batch normalisation in two dialects. BVLC: 3 blobs (decaying sums of mean and variance, and the
+// factor by which to divide them). NVCaffe, recognised by scale_bias, scale_filler or bias_filler:
+// 5 blobs (moving averages, 1, scale, bias); use_global_stats has no effect.
 class BatchNormLayer final : public Layer {
  public:
   explicit BatchNormLayer(const LayerParameter& param)

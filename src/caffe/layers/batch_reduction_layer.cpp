@@ -6,9 +6,9 @@
 namespace caffe {
 namespace {
 
-// Sums or means along one axis, times `coeff`. The axis is gone, or with levels a, b, ... it holds
+// Sums or means along one axis, times `coeff`. The axis is removed or, with levels a, b, ..., holds
 // one result for each run of a^2, b^2, ... elements: the parts of a pyramid. With `pos` the next
-// axis is as long as the run, and of the square of both only the diagonal counts.
+// axis must be as long as the run, and only the diagonal of their square is used.
 class BatchReductionLayer final : public Layer {
  public:
   explicit BatchReductionLayer(const LayerParameter& param)
@@ -61,12 +61,12 @@ class BatchReductionLayer final : public Layer {
   }
 
  private:
-  static constexpr int kMostLevel = 46340;  // its square is an int
+  static constexpr int kMostLevel = 46340;  // the largest whose square is an int
 
   bool is_mean() const {
     return options_.reduction_param().operation() == ReductionParameter::MEAN;
   }
-  // Level 1 alone is the whole axis, however long.
+  // Level 1 alone is the whole axis, of any length.
   bool is_global() const {
     return options_.level_size() == 0 || (options_.level_size() == 1 && options_.level(0) == 1);
   }
@@ -75,7 +75,7 @@ class BatchReductionLayer final : public Layer {
   }
   int EndAxis(const Shape& bottom) const { return Axis(bottom) + (options_.pos() ? 2 : 1); }
 
-  // Elements that each result has.
+  // Number of elements in each result.
   std::vector<int64_t> Runs(const Shape& bottom) const {
     if (is_global()) return {bottom[Axis(bottom)]};
     std::vector<int64_t> runs;
@@ -83,7 +83,7 @@ class BatchReductionLayer final : public Layer {
     return runs;
   }
 
-  // The bottom with the axes before, of, and after the reduction folded to one each.
+  // The bottom with the axes before, in, and after the reduction folded to one each.
   Shape Folded(const Shape& bottom) const {
     const int axis = Axis(bottom), end = EndAxis(bottom);
     return Shape{bottom.count(0, axis), bottom.count(axis, end), bottom.count(end)};

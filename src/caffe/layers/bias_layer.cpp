@@ -4,7 +4,7 @@
 namespace caffe {
 namespace {
 
-// y = x + b, b broadcast from `axis` on: a parameter, or the second bottom.
+// y = x + b, where b is broadcast from `axis` on: a parameter, or the second bottom.
 class BiasLayer final : public Layer {
  public:
   explicit BiasLayer(const LayerParameter& param) : Layer(param), options_(param.bias_param()) {}

@@ -86,7 +86,7 @@ void BNBase::EmitForward(GraphBuilder& graph) const {
     if (graph.num_tops() > 2) graph.Emit(ops::View{}, {variance}, {graph.top(2)});
     return;
   }
-  // The running variance is the biased one, as if of a single element.
+  // The running variance is the biased one, so count is 1.
   graph.Emit(ops::UpdateRunningStatistics{.fraction = options_.momentum(),
                                           .count = 1,
                                           .decaying_sums = false,

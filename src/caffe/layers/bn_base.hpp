@@ -1,4 +1,4 @@
-// What BN and SyncBN have in common.
+// Common base of BN and SyncBN.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace caffe {
 
-// Batch normalisation with a slope and bias of its own, in two dialects. PSPNet: 4 blobs (slope,
-// bias, running mean and variance). SegNet, recognised by bn_mode, scale_filler or shift_filler: 2
-// blobs (scale, shift); the statistics are always the batch's, or in bn_mode INFERENCE contained in
-// the blobs. All blobs are 1 x C x 1 x 1. Tops 1 and 2 of SegNet's, if given, are the batch's mean
-// and biased variance, without a gradient.
+// Batch normalisation with its own slope and bias, in two dialects. PSPNet: 4 blobs (slope, bias,
+// running mean and variance). SegNet, recognised by bn_mode, scale_filler or shift_filler: 2 blobs
+// (scale, shift); the statistics are always the batch's, or in bn_mode INFERENCE part of the blobs.
+// All blobs are 1 x C x 1 x 1. SegNet's tops 1 and 2, if present, are the batch's mean and biased
+// variance, without gradients.
 class BNBase : public Layer {
  public:
   explicit BNBase(const LayerParameter& param);
@@ -34,7 +34,7 @@ class BNBase : public Layer {
   static constexpr ops::BroadcastAxes kChannels{.axis = 1, .num_axes = 1};
 
   double eps() const;
-  // Writes the top and the statistics of the items that it is normalised with; and back.
+  // Emits the normalised top and the statistics used for it; and the gradient.
   virtual void EmitNormalised(GraphBuilder& graph, Value* mean, Value* variance) const;
   virtual void EmitNormalisedGrad(GraphBuilder& graph, Value* mean, Value* variance) const;
 

@@ -9,9 +9,9 @@
 namespace caffe {
 namespace {
 
-// Keeps the boxes of each image whose losses are largest (Shrivastava et al. 2016, "Training
-// region-based object detectors with online hard example mining"): the others' labels become
-// ignore_label, and the weights of their offsets 0. Bottoms: boxes (R,5,H,W), losses and labels
+// Keeps the boxes of each image with the largest losses (Shrivastava et al. 2016, "Training
+// region-based object detectors with online hard example mining"): for all others, labels become
+// ignore_label and the weights of their offsets 0. Bottoms: boxes (R,5,H,W), losses and labels
 // (R,1,H,W), weights (R,K,H,W). Tops: labels, weights.
 class BoxAnnotatorOHEMLayer final : public Layer {
  public:
@@ -56,7 +56,7 @@ class BoxAnnotatorOHEMLayer final : public Layer {
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       return Hardness(losses[a]) > Hardness(losses[b]);
     });
-    std::map<double, uint32_t> kept;  // by image
+    std::map<double, uint32_t> kept;  // per image
     for (const int64_t box : order) {
       const int64_t row = box / places, place = box % places;
       if (kept[boxes[row * 5 * places + place]]++ < options.roi_per_img()) continue;

@@ -1,4 +1,4 @@
-// Which axes of a bottom a smaller operand covers: shared by Scale and Bias.
+// The axes of a bottom that a smaller operand covers: shared by Scale and Bias.
 #pragma once
 
 #include "caffe/error.hpp"
@@ -7,7 +7,7 @@
 
 namespace caffe {
 
-// A learned operand covers `num_axes` axes from `axis` on (-1: to the end, 0: it is a scalar).
+// A learned operand covers `num_axes` axes from `axis` on (-1: to the end, 0: a scalar).
 inline ops::BroadcastAxes LearnedAxes(const Shape& bottom, int axis, int num_axes) {
   Require(num_axes >= -1, "num_axes is ", num_axes, "; use -1 or more");
   const int first = num_axes == 0 ? 0 : bottom.CanonicalAxis(axis);

@@ -7,8 +7,8 @@ namespace caffe {
 namespace {
 
 // Half the squared distance of features to the centre of their class, per item (Wen et al. 2016, "A
-// discriminative feature learning approach for deep face recognition"). Centres are a parameter
-// that moves to its class's features, whatever the loss's weight is.
+// discriminative feature learning approach for deep face recognition"). The centres are a parameter
+// that moves towards the features of its class, independently of the loss weight.
 class CenterLossLayer final : public LossLayer {
  public:
   explicit CenterLossLayer(const LayerParameter& param)

@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// Joins its bottoms along `axis` (old files: concat_dim).
+// Concatenates its bottoms along `axis` (old files: concat_dim).
 class ConcatLayer final : public Layer {
  public:
   explicit ConcatLayer(const LayerParameter& param) : Layer(param), options_(param.concat_param()) {

@@ -9,7 +9,7 @@
 namespace caffe {
 namespace {
 
-// One value for all spatial axes, or one each; `fallback` when none is given.
+// One value for all spatial axes, or one per axis; `fallback` if none is given.
 std::vector<int64_t> PerAxis(const char* field,
                              const google::protobuf::RepeatedField<uint32_t>& values,
                              int spatial_axes, int64_t fallback) {
@@ -56,7 +56,7 @@ ConvolutionBase::ConvolutionBase(const LayerParameter& param)
   CheckPairs("kernel", options_.has_kernel_h(), options_.has_kernel_w(),
              options_.kernel_size_size());
   CheckPairs("stride", options_.has_stride_h(), options_.has_stride_w(), options_.stride_size());
-  // Either may be left out: their default is 0.
+  // Each may be omitted: the default is 0.
   CheckPairs("pad", HasPadPair(options_), HasPadPair(options_), options_.pad_size());
   Require(options_.kernel_size_size() > 0 || options_.has_kernel_h(),
           "kernel_size is missing; set convolution_param { kernel_size }");

@@ -1,4 +1,4 @@
-// What Convolution, Deconvolution and Im2col have in common: convolution_param and its geometry.
+// Common base of Convolution, Deconvolution and Im2col: convolution_param and its geometry.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace caffe {
 
-// Windows over the axes after the channel axis `axis`; all axes before it are batch.
+// Windows over the axes after the channel axis `axis`; all axes before it are batch axes.
 class ConvolutionBase : public Layer {
  public:
   explicit ConvolutionBase(const LayerParameter& param);
@@ -18,24 +18,26 @@ class ConvolutionBase : public Layer {
  protected:
   const ConvolutionParameter& options() const { return options_; }
   int ChannelAxis(const Shape& bottom) const { return bottom.CanonicalAxis(options_.axis()); }
-  // Throws InvalidArgument where the fields do not fit the number of spatial axes.
+  // Throws InvalidArgument if the fields do not match the number of spatial axes.
   ops::ConvGeometry Geometry(const Shape& bottom) const;
-  // Places in conv_algos_override, by op: a deconvolution's forward is a gradient of data.
+  // Indices in conv_algos_override, by op: a deconvolution's forward is a gradient of data.
   enum Pass { kForward, kGradData, kGradWeights };
-  // What conv_algos_override, cudnn_math_override and cudnn_convolution_algo_seeker ask for.
+  // The settings of conv_algos_override, cudnn_math_override and cudnn_convolution_algo_seeker.
   ops::ConvChoice Choice(Pass pass) const;
-  // How many groups the channels form; layers that are depthwise by name know better than the file.
+  // Number of channel groups; depthwise layers override the file's value.
   virtual int64_t Groups(const Shape& /*bottom*/) const { return options_.group(); }
 
-  // num_output is there and divisible by the groups.
+  // Requires num_output to be set and divisible by the number of groups.
   void CheckOutputs() const;
-  // The groups, which may follow from the bottom, divide its channels and num_output.
+  // Requires the number of groups, which may depend on the bottom, to divide its channels and
+  // num_output.
   void CheckGroups(const ops::ConvGeometry& geometry, const Shape& bottom) const;
-  // Several bottoms can share weights when they have one shape.
+  // Several bottoms can share weights only if they have equal shapes.
   static void CheckEqual(const std::vector<Shape>& bottoms);
 
-  // Ops know one batch axis: with a channel axis other than 1, those before it are seen as one.
-  // A value to read in that form, and one to write; FinishOutput() gives the latter its shape back.
+  // Ops support one batch axis: with a channel axis other than 1, the axes before it are folded.
+  // FoldedInput() folds a value to read, FoldedOutput() one to write; FinishOutput() unfolds the
+  // latter.
   Value* FoldedInput(GraphBuilder& graph, const std::string& name, int i, Value* value) const;
   Value* FoldedOutput(GraphBuilder& graph, const std::string& name, int i, Value* value) const;
   static void FinishOutput(GraphBuilder& graph, Value* folded, Value* value);

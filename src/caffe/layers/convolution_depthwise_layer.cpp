@@ -4,7 +4,8 @@
 namespace caffe {
 namespace {
 
-// The other name that forks use: one group per input channel, whatever the file's `group` says.
+// Another fork's name for depthwise convolution: one group per input channel, whatever the file's
+// `group` says.
 class ConvolutionDepthwiseLayer final : public ConvolutionLayer {
  public:
   using ConvolutionLayer::ConvolutionLayer;

@@ -10,8 +10,8 @@
 namespace caffe {
 namespace {
 
-// How alike the patches of two images are at displacements, a channel each (FlowNet,
-// github.com/lmb-freiburg/flownet2). Correlation1D displaces and pads along rows alone, to both
+// Similarity of the patches of two images at displacements, one channel each (FlowNet,
+// github.com/lmb-freiburg/flownet2). Correlation1D displaces and pads only along rows, to both
 // sides or to one (Mayer et al. 2016, "A large dataset to train convolutional networks for
 // disparity, optical flow, and scene flow estimation").
 class CorrelationLayer final : public Layer {
@@ -28,7 +28,7 @@ class CorrelationLayer final : public Layer {
               options_.stride_1(), " and ", options_.stride_2(), "; both must be in 1..",
               ops::kMostPlaces);
     }
-    // Displacements are counted in an int: its root.
+    // The number of displacements must fit into an int, so this limits its square root.
     const int64_t side = int64_t{options_.max_displacement()} / options_.stride_2() * 2 + 1;
     Require(side <= 46340, "max_displacement ", options_.max_displacement(), " and stride_2 ",
             options_.stride_2(), " make ", side,
@@ -72,7 +72,7 @@ class CorrelationLayer final : public Layer {
   }
 
  private:
-  // Kernels count places, displaced ones too, and the elements of a patch in int.
+  // Kernels count positions, including displaced ones, and the elements of a patch in int.
   void RequireCounts(const Shape& image) const {
     const int64_t kernel = options_.kernel_size(), steps = options_.stride_2();
     const ops::Window window{
@@ -88,7 +88,7 @@ class CorrelationLayer final : public Layer {
             ops::kMostPlaces, " elements");
   }
 
-  // Before do_abs.
+  // The sums before do_abs.
   Value* Sums(GraphBuilder& graph) const {
     return options_.do_abs() ? graph.Saved("sums", graph.shape(graph.top(0))) : graph.top(0);
   }
@@ -106,14 +106,14 @@ class CorrelationLayer final : public Layer {
     op.subtracts = options_.correlation_type() == CorrelationParameter::SUBTRACT;
     op.axes[1] = Displaced(options_.single_direction());
     if (!is_along_rows_) op.axes[0] = op.axes[1];
-    // What displacements leave of an axis.
+    // The part of an axis that remains with all displacements.
     const int64_t margin = 2 * (int64_t{options_.pad()} - options_.max_displacement());
     op.rows = Places(op.height + (is_along_rows_ ? 0 : margin));
     op.columns = Places(op.width + margin);
     return op;
   }
 
-  // To the left FlowNet leaves out displacement 0, so that there is one beyond max_displacement.
+  // To the left, FlowNet omits displacement 0, so one displacement exceeds max_displacement.
   ops::CorrelationOp::Axis Displaced(int direction) const {
     const int radius = static_cast<int>(options_.max_displacement() / options_.stride_2());
     return {.pad = static_cast<int>(options_.pad()),
@@ -124,7 +124,7 @@ class CorrelationLayer final : public Layer {
             .count = direction == 0 ? 2 * radius + 1 : radius + 1};
   }
 
-  // Patches that stay inside, half a kernel beside its middle.
+  // Number of patches that stay inside; they extend half a kernel beyond their centres.
   int Places(int64_t extent) const {
     const int64_t places = extent - (int64_t{options_.kernel_size()} - 1);
     return places <= 0 ? 0 : static_cast<int>((places - 1) / options_.stride_1() + 1);

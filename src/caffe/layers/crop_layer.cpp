@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// Cuts bottom 0 to the sizes of bottom 1 along all axes from `axis` on, at `offset`.
+// Crops bottom 0 to the extents of bottom 1 along all axes from `axis` on, at `offset`.
 class CropLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -36,13 +36,13 @@ class CropLayer final : public Layer {
                {graph.bottom_diff(0)});
   }
 
-  // Bottom 1 gives its shape only.
+  // Only the shape of bottom 1 is used.
   bool AllowForceBackward(int bottom) const override { return bottom == 0; }
 
  private:
   int Axis(const Shape& bottom) const { return bottom.CanonicalAxis(param().crop_param().axis()); }
 
-  // One for each axis; those before `axis` are 0.
+  // One offset per axis; those before `axis` are 0.
   std::vector<int64_t> Offsets(const Shape& bottom) const {
     const auto& given = param().crop_param().offset();
     const int axis = Axis(bottom), cropped = bottom.num_axes() - axis;

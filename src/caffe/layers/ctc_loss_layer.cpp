@@ -20,13 +20,13 @@ double LogAdd(double a, double b) {
   return largest + std::log(std::exp(a - largest) + std::exp(b - largest));
 }
 
-// A batch's sequence: its first time steps, and the labels wanted of them.
+// A sequence of the batch: its first time steps, and its target labels.
 struct Sequence {
   int64_t length = 0;
   std::vector<int> labels;
 };
 
-// Labels with blanks around each, and which of them may follow which.
+// The labels with blanks around each, and their allowed transitions.
 class Path {
  public:
   Path(const std::vector<int>& labels, int blank, bool merges) : blank_(blank), merges_(merges) {
@@ -36,7 +36,7 @@ class Path {
 
   int64_t size() const { return static_cast<int64_t>(states_.size()); }
   int operator[](int64_t state) const { return states_[state]; }
-  // States from which `state` may come: itself, the one before, and the one before that.
+  // Possible predecessors of `state`: itself, the previous state, and the one before that.
   bool MayStay(int64_t state) const { return merges_ || states_[state] == blank_; }
   bool MaySkip(int64_t state) const {
     return state > 1 && states_[state] != blank_ &&
@@ -49,11 +49,11 @@ class Path {
   bool merges_;
 };
 
-// Probabilities of all alignments of one sequence with its labels (Graves et al. 2006,
-// "Connectionist temporal classification"), as logarithms: time by time, state by state.
+// Log probabilities of all alignments of one sequence with its labels (Graves et al. 2006,
+// "Connectionist temporal classification"), for each time and state.
 class Alignments {
  public:
-  // log_y(t, class) for t in [0, steps).
+  // log_y(t, class) must be defined for t in [0, steps).
   template <typename LogY>
   Alignments(const Path& path, int64_t steps, const LogY& log_y)
       : states_(path.size()), steps_(steps) {
@@ -82,7 +82,7 @@ class Alignments {
     }
   }
 
-  // Of a path through a state at a time; of any path.
+  // LogThrough() is for the paths through a state at a time, LogOfAll() for all paths.
   double LogThrough(int64_t t, int64_t state) const {
     return alpha_[t * states_ + state] + beta_[t * states_ + state];
   }
@@ -100,10 +100,10 @@ class Alignments {
   std::vector<double> alpha_, beta_;
 };
 
-// Sequences without alignment. Bottom 0 has scores before softmax: T x N x C. The others are
-//   labels N x L, blanks being left out (WarpCTC);
-//   indicators T x N, 0 where a sequence begins and after its end, and labels L x N up to the first
-//   negative one; or
+// Loss for sequences without alignment. Bottom 0: scores before softmax, T x N x C. The others:
+//   labels N x L, without blanks (WarpCTC);
+//   indicators T x N, 0 at the start of a sequence and after its end, and labels L x N up to the
+//   first negative one; or
 //   lengths N, numbers of labels N, and labels L x N.
 class CTCLossLayer final : public LossLayer {
  public:
@@ -168,19 +168,19 @@ class CTCLossLayer final : public LossLayer {
             what);
   }
 
-  // CTCLoss counts from the end where nothing is said, WarpCTC from the start.
+  // By default, CTCLoss counts classes from the end, WarpCTC from the start.
   int64_t Blank(int64_t classes) const {
     if (options_.has_blank_label()) return options_.blank_label();
     if (type() != "CTCLoss" && !options_.has_blank_index()) return 0;
     return options_.blank_index() < 0 ? classes - 1 : options_.blank_index();
   }
 
-  // For a loss weight of 1, which the forward pass finds on its way.
+  // The gradient for a loss weight of 1, which the forward pass computes as well.
   static Value* Gradient(GraphBuilder& graph) {
     return graph.Saved("gradient", graph.shape(graph.bottom(0)));
   }
 
-  // Throws InvalidArgument for what is not a whole number in 0..most.
+  // Throws InvalidArgument unless the value is a whole number in 0..most.
   static int64_t Whole(double value, int64_t most, const char* what, int64_t sequence) {
     Require(value >= 0 && value <= static_cast<double>(most) && value == std::round(value), what,
             " ", value, " of sequence ", sequence, " must be a whole number in 0..", most);
@@ -243,7 +243,7 @@ class CTCLossLayer final : public LossLayer {
     }
     int64_t needed = static_cast<int64_t>(labels.size());
     for (size_t i = 1; options.ctc_merge_repeated() && i < labels.size(); ++i) {
-      needed += labels[i] == labels[i - 1];  // a blank between equal ones
+      needed += labels[i] == labels[i - 1];  // equal labels need a blank in between
     }
     const int64_t steps = sequence->length - options.output_delay();
     Require(sequence->length == 0 || steps >= std::max<int64_t>(needed, 1), "sequence ", n, " has ",
@@ -251,8 +251,8 @@ class CTCLossLayer final : public LossLayer {
             std::max<int64_t>(needed, 1));
   }
 
-  // The sequence's loss; adds its gradient over the number of sequences. A sequence that no path
-  // leads through has an infinite loss and no gradient.
+  // Returns the sequence's loss; adds its gradient divided by the number of sequences. A sequence
+  // without any valid path has an infinite loss and no gradient.
   static double AddSequence(const CTCLossParameter& options, const Sequence& sequence, int blank,
                             int64_t n, const Shape& shape, const std::vector<double>& scores,
                             std::vector<double>* gradient) {

@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// Batches of a database: images and their labels.
+// Batches from a database: images and their labels.
 class DataLayer final : public BatchDataLayer {
  public:
   explicit DataLayer(const LayerParameter& param) : BatchDataLayer(param) {

@@ -6,8 +6,8 @@
 namespace caffe {
 namespace {
 
-// Transposed convolution: forward is a convolution's gradient with respect to its data, and the
-// reverse. Weights are (C, num_output / group, kernel...), C being the INPUT channels.
+// Transposed convolution: forward is a convolution's gradient with respect to its data, and vice
+// versa. Weights are (C, num_output / group, kernel...), where C is the number of INPUT channels.
 class DeconvolutionLayer final : public ConvolutionBase {
  public:
   explicit DeconvolutionLayer(const LayerParameter& param) : ConvolutionBase(param) {

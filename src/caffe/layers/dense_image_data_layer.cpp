@@ -5,8 +5,8 @@
 namespace caffe {
 namespace {
 
-// Batches of image files and of images of labels, (N,1,H,W) with a class for each pixel
-// (Badrinarayanan et al. 2015, "SegNet").
+// Batches from image files and images of labels, (N,1,H,W) with a class per pixel (Badrinarayanan
+// et al. 2015, "SegNet").
 class DenseImageDataLayer final : public BatchDataLayer {
  public:
   explicit DenseImageDataLayer(const LayerParameter& param) : BatchDataLayer(param) {

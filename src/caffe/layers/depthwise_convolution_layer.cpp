@@ -4,7 +4,7 @@
 namespace caffe {
 namespace {
 
-// The name that forks with a kernel of their own for `group: C` use; the compiler sees the groups
+// Name used by forks with a special kernel for `group: C`; here the compiler recognises the groups
 // itself, so this is Convolution.
 class DepthwiseConvolutionLayer final : public ConvolutionLayer {
  public:

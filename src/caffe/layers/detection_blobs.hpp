@@ -1,4 +1,4 @@
-// How detection layers read their bottoms and write detections.
+// Reads the bottoms of detection layers and writes detections.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +23,12 @@ inline std::vector<double> ValuesOf(const TensorView& view) {
   return values;
 }
 
-// What mining sorts losses by: NaN is the hardest, because a loss that is left out would hide it.
+// Sort key for mining: NaN counts as the hardest, because dropping such a loss would hide it.
 inline double Hardness(double loss) {
   return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
 }
 
-// PriorBox's top: boxes and what their codes are scaled by.
+// PriorBox's top: boxes and the variances that scale their codes.
 struct PriorBoxes {
   std::vector<ops::Box> boxes;
   std::vector<ops::BoxCodes> variances;
@@ -43,7 +43,7 @@ struct PriorBoxes {
   }
 };
 
-// An object of the ground truth: rows of (item, label, instance, xmin, ymin, xmax, ymax,
+// An object of the ground truth; its row is (item, label, instance, xmin, ymin, xmax, ymax,
 // difficult).
 struct GroundTruth {
   int label = 0;
@@ -51,7 +51,7 @@ struct GroundTruth {
   bool is_difficult = false;
 };
 
-// By item; rows that say item -1 stand for an image without objects.
+// Groups by item; rows with item -1 stand for an image without objects.
 inline std::map<int, std::vector<GroundTruth>> GroundTruths(const std::vector<double>& values) {
   std::map<int, std::vector<GroundTruth>> items;
   for (size_t i = 0; i + 8 <= values.size(); i += 8) {
@@ -68,7 +68,7 @@ inline ops::BoxCodes CodesAt(const std::vector<double>& values, size_t index) {
   return {codes[0], codes[1], codes[2], codes[3]};
 }
 
-// Whether a box can be written to a top of floats.
+// True if a box can be written to a top of floats.
 inline bool IsFinite(const ops::Box& box) {
   const std::array<double, 4> edges = {box.xmin, box.ymin, box.xmax, box.ymax};
   return std::ranges::all_of(edges, [](double edge) {
@@ -79,8 +79,8 @@ inline bool IsFinite(const ops::Box& box) {
 using ops::Detection;
 using ops::kDetectionColumns;
 
-// Output 0 gets the rows of each item, or, where no item has any, a row per item that says so with
-// -1. The shape where it is not as planned, as host calls say it.
+// Writes the rows of each item to output 0 or, if no item has any, one row per item with label -1.
+// Returns the shape if it differs from the planned one, as host calls do.
 inline std::vector<Shape> StoreDetections(const std::vector<std::vector<Detection>>& items,
                                           const KernelContext& ctx) {
   std::vector<double> rows = ops::DetectionRows(items);

@@ -10,10 +10,9 @@
 namespace caffe {
 namespace {
 
-// Compares detections (bottom 0, rows of 7) with the ground truth (bottom 1, rows of 8). First
-// rows:
-// (-1, label, number of objects, -1, -1) for each class; then one for each detection: (item, label,
-// score, true positive, false positive).
+// Compares detections (bottom 0, rows of 7) with the ground truth (bottom 1, rows of 8). The top
+// starts with a row (-1, label, number of objects, -1, -1) per class, followed by a row per
+// detection: (item, label, score, true positive, false positive).
 class DetectionEvaluateLayer final : public Layer {
  public:
   explicit DetectionEvaluateLayer(const LayerParameter& param)
@@ -53,17 +52,17 @@ class DetectionEvaluateLayer final : public Layer {
     ops::Box box;
   };
 
-  // The images that name_size_file names, batch after batch, from the start again after the last.
+  // The images listed in name_size_file, batch after batch; starts over after the last.
   struct TestImages {
     explicit TestImages(std::vector<NamedImageSize> all) : sizes(std::move(all)) {}
 
     const NamedImageSize& at(int item) const { return sizes[(next + item) % sizes.size()]; }
 
     std::vector<NamedImageSize> sizes;
-    size_t next = 0;  // the coming batch's first
+    size_t next = 0;  // first image of the next batch
   };
 
-  // The top's shape where it is not as planned.
+  // Returns the top's shape if it differs from the planned one.
   static std::vector<Shape> Run(const DetectionEvaluateParameter& options, TestImages* images,
                                 const KernelContext& ctx) {
     auto truths = GroundTruths(ValuesOf(ctx.input(1)));
@@ -80,8 +79,8 @@ class DetectionEvaluateLayer final : public Layer {
       rows.insert(rows.end(),
                   {-1, static_cast<double>(label), static_cast<double>(objects), -1, -1});
     }
-    // The bottoms do not say how many images the batch has: it ends with the last one that has an
-    // object or a detection.
+    // The bottoms do not contain the number of images in the batch: assume that it ends with the
+    // last image that has an object or a detection.
     int items = truths.empty() ? 0 : truths.rbegin()->first + 1;
     std::map<int, std::map<int, std::vector<Detection>>> detections;  // by item and label
     for (size_t i = 0; i + 7 <= found.size(); i += 7) {
@@ -128,18 +127,19 @@ class DetectionEvaluateLayer final : public Layer {
     }
   }
 
-  // Intersection over union where a box from pixel 3 to pixel 5 is three pixels wide, as VOC's
-  // tools count.
+  // Intersection over union in which a box from pixel 3 to pixel 5 is three pixels wide, as in
+  // VOC's tools.
   static double OverlapInPixels(const ops::Box& a, const ops::Box& b) {
     const auto counted = [](const ops::Box& box) {
       return ops::Box{box.xmin, box.ymin, box.xmax + 1, box.ymax + 1};
     };
-    // Boxes that only the added pixel joins do not overlap.
+    // Boxes that touch only because of the added pixel do not overlap.
     if (a.xmax < b.xmin || b.xmax < a.xmin || a.ymax < b.ymin || b.ymax < a.ymin) return 0;
     return ops::Overlap(counted(a), counted(b));
   }
 
-  // Best detections first; each object is found once, and not by a box whose score is NaN.
+  // Processes the best detections first; each object is matched once, and never by a box with a NaN
+  // score.
   static void Judge(const DetectionEvaluateParameter& options, int item, int label,
                     std::vector<Detection>& list, const std::vector<GroundTruth>& truths,
                     bool is_in_pixels, std::vector<double>* rows) {
@@ -170,7 +170,7 @@ class DetectionEvaluateLayer final : public Layer {
   }
 
   const DetectionEvaluateParameter options_;
-  std::shared_ptr<TestImages> images_;  // null: boxes are compared in units of the image
+  std::shared_ptr<TestImages> images_;  // null: boxes are compared in relative coordinates
 };
 
 REGISTER_LAYER_CLASS(DetectionEvaluate);

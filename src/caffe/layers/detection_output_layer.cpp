@@ -10,8 +10,8 @@
 namespace caffe {
 namespace {
 
-// From codes, scores and prior boxes to detections: rows of (item, label, score, xmin, ymin, xmax,
-// ymax), as many as there are. Bottoms: loc (N, priors x 4), conf (N, priors x classes), priors.
+// Converts codes, scores and prior boxes to detections: a variable number of rows (item, label,
+// score, xmin, ymin, xmax, ymax). Bottoms: loc (N, priors x 4), conf (N, priors x classes), priors.
 class DetectionOutputLayer final : public Layer {
  public:
   explicit DetectionOutputLayer(const LayerParameter& param)
@@ -31,7 +31,7 @@ class DetectionOutputLayer final : public Layer {
     return {.num_bottoms = 3, .num_tops = 1, .has_backward = false};
   }
 
-  // Until data has been seen, one detection is taken to be there.
+  // Before data has been seen, assumes one detection.
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     const int64_t priors = bottoms[2].count() / 8;
     const int64_t locations = options_.share_location() ? 1 : options_.num_classes();
@@ -44,7 +44,7 @@ class DetectionOutputLayer final : public Layer {
     return {Shape{1, 1, 1, kDetectionColumns}};
   }
 
-  // A program has no host and knows its shapes ahead: there the top has room for all rows.
+  // A compiled program has no host calls and fixed shapes: its top has room for all rows.
   void EmitForward(GraphBuilder& graph) const override {
     const ops::DetectionOutput op = MakeOp();
     const int64_t rows =
@@ -73,7 +73,7 @@ class DetectionOutputLayer final : public Layer {
             .keep_top_k = options_.keep_top_k()};
   }
 
-  // The top's shape where it is not as planned.
+  // Returns the top's shape if it differs from the planned one.
   static std::vector<Shape> Run(const ops::DetectionOutput& op, DetectionFiles* files,
                                 const KernelContext& ctx) {
     const auto detections = ops::Detect(op, ctx.input(0), ctx.input(1), ctx.input(2));
@@ -94,7 +94,7 @@ class DetectionOutputLayer final : public Layer {
   }
 
   const DetectionOutputParameter options_;
-  std::shared_ptr<DetectionFiles> files_;  // null: none are written
+  std::shared_ptr<DetectionFiles> files_;  // null: no files are written
 };
 
 REGISTER_LAYER_CLASS(DetectionOutput);

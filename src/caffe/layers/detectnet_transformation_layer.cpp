@@ -9,11 +9,11 @@
 namespace caffe {
 namespace {
 
-// Augmented images of DetectNet (NVIDIA DIGITS 4) and the grid of objects that it learns.
+// Augmented images for DetectNet (NVIDIA DIGITS 4) and its target grid of objects.
 //
 // Bottoms: images (N, 3, h, w), BGR, 0 to 255; labels (N, 1, rows, 16). Tops: images (N, 3,
 // image_size_y, image_size_x), grid (N, 8 + classes, image_size_y / stride, image_size_x / stride).
-// data/transformers/detectnet_transformer.hpp says what labels and grid hold.
+// See data/transformers/detectnet_transformer.hpp for the contents of labels and grid.
 class DetectNetTransformationLayer final : public Layer {
  public:
   explicit DetectNetTransformationLayer(const LayerParameter& param)

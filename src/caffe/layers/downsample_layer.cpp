@@ -9,10 +9,10 @@
 namespace caffe {
 namespace {
 
-// Means of neighbourhoods, weighted by nearness, in a smaller image whose corners fall on the
-// bottom's (FlowNet). A NaN means that a pixel is unknown: the mean is one of the others, and NaN
-// where unknown pixels weigh more than half of those known. It makes ground truth of several sizes,
-// and has no gradient.
+// Distance-weighted means of neighbourhoods, in a smaller image whose corner pixels coincide with
+// the bottom's (FlowNet). NaN marks an unknown pixel: the mean uses the other pixels, and is NaN if
+// unknown pixels weigh more than half of the known ones. Used for ground truth of several sizes; it
+// has no gradient.
 class DownsampleLayer final : public ResizeBase {
  public:
   explicit DownsampleLayer(const LayerParameter& param)
@@ -58,14 +58,14 @@ class DownsampleLayer final : public ResizeBase {
   AxisMatrix Filter(int axis, const ImageSize& from, const ImageSize& to) const override {
     const auto last = static_cast<double>(from[axis] - 1);
     const int64_t outputs = to[axis];
-    // A single output is the middle, and sees the whole axis.
+    // A single output is at the centre, and uses the whole axis.
     const double step = outputs == 1 ? last + 1 : last / static_cast<double>(outputs - 1);
     AxisMatrix filter(from[axis]);
     for (int64_t output = 0; output < outputs; ++output) {
       const double centre = outputs == 1 ? last / 2 : static_cast<double>(output) * step;
       std::vector<AxisMatrix::Tap> taps;
       double sum = 0;
-      // Those that are nearer than a step, and no others: an axis may be long.
+      // Visits only elements nearer than a step, because an axis may be long.
       const auto first = static_cast<int64_t>(std::max(0.0, std::floor(centre - step)));
       const auto end = static_cast<int64_t>(std::min(last, std::ceil(centre + step))) + 1;
       for (int64_t i = first; i < end; ++i) {

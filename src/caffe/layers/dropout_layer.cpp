@@ -8,9 +8,9 @@
 namespace caffe {
 namespace {
 
-// In training, zeroes each element with probability dropout_ratio and scales the others by
-// 1 / (1 - dropout_ratio); in testing the identity. With scale_train: false training does not scale
-// and testing multiplies by 1 - dropout_ratio. No mask is stored: backward draws it again.
+// In training, zeroes each element with probability dropout_ratio and scales the others by 1 / (1 -
+// dropout_ratio); in testing, the identity. With scale_train: false, training does not scale and
+// testing multiplies by 1 - dropout_ratio. No mask is stored, because backward draws it again.
 class DropoutLayer final : public Layer {
  public:
   explicit DropoutLayer(const LayerParameter& param)

@@ -10,7 +10,7 @@
 namespace caffe {
 namespace {
 
-// Tops filled by fillers: constant ones with a plain Fill, others anew at each forward pass.
+// Tops filled by fillers: constant ones by a Fill op, others again in each forward pass.
 class DummyDataLayer final : public Layer {
  public:
   explicit DummyDataLayer(const LayerParameter& param)

@@ -8,7 +8,7 @@
 namespace caffe {
 namespace {
 
-// Product, weighted sum or maximum of bottoms of one shape.
+// Product, weighted sum or maximum of bottoms of equal shape.
 class EltwiseLayer final : public Layer {
  public:
   explicit EltwiseLayer(const LayerParameter& param)

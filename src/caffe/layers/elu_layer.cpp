@@ -4,8 +4,8 @@
 namespace caffe {
 namespace {
 
-// Exponential linear unit, and with NVCaffe's lambda the scaled one. The gradient is the
-// derivative; NVCaffe's own is off for lambda other than 1.
+// Exponential linear unit; with NVCaffe's lambda, the scaled one. The gradient is the true
+// derivative; NVCaffe's is wrong for lambda other than 1.
 class ELULayer final : public NeuronLayer {
  public:
   explicit ELULayer(const LayerParameter& param)

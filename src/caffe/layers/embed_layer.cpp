@@ -6,7 +6,7 @@
 namespace caffe {
 namespace {
 
-// A learned vector for each whole number below input_dim: y[i] = weights[x[i]] + bias.
+// A learned vector for each integer below input_dim: y[i] = weights[x[i]] + bias.
 class EmbedLayer final : public Layer {
  public:
   explicit EmbedLayer(const LayerParameter& param) : Layer(param), options_(param.embed_param()) {

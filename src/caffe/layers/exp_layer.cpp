@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// y = base^(shift + scale * x); base -1 is e.
+// y = base^(shift + scale * x); base -1 means e.
 class ExpLayer final : public NeuronLayer {
  public:
   explicit ExpLayer(const LayerParameter& param)

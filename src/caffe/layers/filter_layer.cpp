@@ -8,9 +8,9 @@
 namespace caffe {
 namespace {
 
-// Passes on those items of its bottoms for which the last bottom, the selector, is not 0. How many
-// these are is known only when it runs; a batch with another number of them than the last one
-// makes the net plan anew from here on.
+// Passes on the items of its bottoms for which the last bottom, the selector, is not 0. Their
+// number is known only at run time; if it differs from that of the previous batch, the following
+// part of the net is planned again.
 class FilterLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -20,7 +20,7 @@ class FilterLayer final : public Layer {
     return {.min_bottoms = 2, .num_tops = selected};
   }
 
-  // Until data has been seen, all items are taken to be selected.
+  // Before data has been seen, assumes that all items are selected.
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     const Shape& selector = bottoms.back();
     Require(selector.num_axes() >= 1 && selector.count() == selector[0], "the selector has shape ",
@@ -49,7 +49,7 @@ class FilterLayer final : public Layer {
   bool AllowForceBackward(int bottom) const override { return bottom < param().bottom_size() - 1; }
 
  private:
-  // The selector first; the others say what shapes the tops have.
+  // The selector comes first; the other operands determine the tops' shapes.
   static std::vector<Value*> Operands(GraphBuilder& graph) {
     std::vector<Value*> operands = {graph.bottom(graph.num_tops())};
     for (int i = 0; i < graph.num_tops(); ++i) operands.push_back(graph.bottom(i));
@@ -60,7 +60,7 @@ class FilterLayer final : public Layer {
     return graph.Saved("selected", Shape{graph.shape(graph.top(0))[0]});
   }
 
-  // The tops' shapes where they are not as planned.
+  // Returns the tops' shapes if they differ from the planned ones.
   static std::vector<Shape> Select(const KernelContext& ctx) {
     const TensorView &selector = ctx.input(0), &selected = ctx.output(0);
     std::vector<double> values(selector.count());

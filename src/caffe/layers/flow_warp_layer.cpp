@@ -7,8 +7,8 @@
 namespace caffe {
 namespace {
 
-// An image seen through a flow (Ilg et al. 2017, "FlowNet 2.0"): each pixel shows the image at its
-// own place plus the flow. Bottoms: image (N,C,H,W), flow (N,2,H,W; x, then y, in pixels).
+// Warps an image by a flow (Ilg et al. 2017, "FlowNet 2.0"): each pixel samples the image at its
+// own position plus the flow. Bottoms: image (N,C,H,W), flow (N,2,H,W; x, then y, in pixels).
 class FlowWarpLayer final : public Layer {
  public:
   using Layer::Layer;

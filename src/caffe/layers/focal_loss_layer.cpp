@@ -5,8 +5,8 @@
 namespace caffe {
 namespace {
 
-// Positions that are already right count less (Lin et al. 2017, "Focal loss for dense object
-// detection").
+// Reduces the weight of positions that are already correct (Lin et al. 2017, "Focal loss for dense
+// object detection").
 class FocalLossLayer final : public SoftmaxLossBase {
  public:
   explicit FocalLossLayer(const LayerParameter& param)

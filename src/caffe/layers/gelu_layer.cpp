@@ -4,7 +4,7 @@
 namespace caffe {
 namespace {
 
-// Gaussian error linear unit:  y = x * P(X <= x), X being normally distributed.
+// Gaussian error linear unit:  y = x * P(X <= x), where X is normally distributed.
 class GELULayer final : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;

@@ -10,11 +10,12 @@
 namespace caffe {
 namespace {
 
-// Gated recurrent unit (Cho et al. 2014), h' being h of the step before, 0 where a sequence begins:
+// Gated recurrent unit (Cho et al. 2014); h' is h of the previous step, 0 at the start of a
+// sequence:
 //   z = sigmoid(W_z x + R_z h' + b_z),  r = sigmoid(W_r x + R_r h' + b_r)
 //   n = tanh(W_n x + R_n (r h') + b_n),  h = n + z (h' - n)
 // Parameters: W_xc (3D,I), b_c (3D), [W_xc_static (3D,S)], R_z, R_r, R_n (D,D each); the rows of
-// W_xc and b_c lie in the order z, r, n.
+// W_xc and b_c are ordered z, r, n.
 class GRULayer final : public RecurrentBase {
  public:
   using RecurrentBase::RecurrentBase;
@@ -90,14 +91,14 @@ class GRULayer final : public RecurrentBase {
  private:
   enum Gates { kZ, kR, kN };
 
-  // Bottom 1 may be left out.
+  // Bottom 1 is optional.
   bool has_cont() const override { return param().bottom_size() > 1 || exposes_states(); }
 
   int num_states() const override { return 1; }
   int64_t gates() const { return 3 * width(); }
   int recurrent_weights(int gate) const { return (has_static_input() ? 3 : 2) + gate; }
 
-  // W x + b of one gate, with R times what it is fed.
+  // W x + b of one gate, plus R times its recurrent input `fed`.
   Value* GateInput(GraphBuilder& graph, int64_t t, int gate, Value* inputs, Value* fed) const {
     const int64_t items = SizesOf(graph).items;
     const std::string suffix = StrCat(gate, "_", t);
@@ -108,7 +109,8 @@ class GRULayer final : public RecurrentBase {
     return Sum(graph, "sum" + suffix, {input, fed_back});
   }
 
-  // The gradient of h' of step t given that of h; `dgates` get those of the gates' inputs.
+  // Returns the gradient of h' in step t, given that of h; `dgates` receive those of the gates'
+  // inputs.
   Value* StepGrad(GraphBuilder& graph, int64_t t, Value* dh,
                   const std::array<Value**, 3>& dgates) const {
     const auto scratch = [&](const char* name) {

@@ -10,7 +10,7 @@
 namespace caffe {
 namespace {
 
-// Batches of rows from HDF5 files; each top is the dataset of its name.
+// Batches of rows from HDF5 files; each top is the dataset with its name.
 class HDF5DataLayer final : public Layer, public DataSupply {
  public:
   explicit HDF5DataLayer(const LayerParameter& param)
@@ -28,7 +28,7 @@ class HDF5DataLayer final : public Layer, public DataSupply {
   }
 
   void Prepare(const DataPlace& place) override {
-    rows_.reset();  // a source is open once
+    rows_.reset();  // close it first: a source may be opened only once
     is_order_known_ = place.ranks == 1 && !place.whole_epochs && !options_.shuffle();
     rows_ = std::make_shared<data::Hdf5Rows>(data::Hdf5RowsOptions{
         .list = options_.source(),
@@ -45,7 +45,7 @@ class HDF5DataLayer final : public Layer, public DataSupply {
 
   uint64_t records_delivered() const override { return rows_->rows_consumed(); }
   uint64_t records_per_epoch() const override { return rows_->count(); }
-  // Rows have no names. Their order is known without shuffling only.
+  // Rows have no names, and their order is known only without shuffling.
   std::vector<SuppliedRecord> records_of_batch() const override {
     std::vector<SuppliedRecord> records;
     const uint64_t end = rows_->rows_consumed(), batch = options_.batch_size();
@@ -85,7 +85,8 @@ class HDF5DataLayer final : public Layer, public DataSupply {
     for (int64_t item = 0; item < batch; ++item) StoreRow(rows.Next(), item, ctx);
   }
 
-  // The tops' shapes where the batch does not fit: the last one of an epoch may be smaller.
+  // Returns the tops' shapes if the batch has another size: the last one of an epoch may be
+  // smaller.
   static std::vector<Shape> StoreEnding(data::Hdf5Rows& rows, const KernelContext& ctx) {
     const auto batch = static_cast<int64_t>(rows.LeftOfBlock());
     if (batch == ctx.output(0).shape[0]) {
@@ -115,7 +116,7 @@ class HDF5DataLayer final : public Layer, public DataSupply {
 
   const HDF5DataParameter options_;
   std::shared_ptr<data::Hdf5Rows> rows_;
-  bool is_order_known_ = false;  // ranks take turns, and whole epochs end with a smaller batch
+  bool is_order_known_ = false;  // not with several ranks, or batches of whole epochs
 };
 
 REGISTER_LAYER_CLASS(HDF5Data);

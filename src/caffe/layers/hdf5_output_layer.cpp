@@ -9,8 +9,8 @@
 namespace caffe {
 namespace {
 
-// Writes its bottoms as datasets "data" and "label" of one file. The file is for one batch: a
-// second forward pass is an error, not a silent loss of the first.
+// Writes its bottoms as datasets "data" and "label" of one file. The file holds one batch: a second
+// forward pass is an error, because it would overwrite the first.
 class HDF5OutputLayer final : public Layer {
  public:
   explicit HDF5OutputLayer(const LayerParameter& param) : Layer(param) {
@@ -62,7 +62,7 @@ class HDF5OutputLayer final : public Layer {
     is_written = true;
   }
 
-  // Outlives the plan: shapes may change between two passes.
+  // Outlives the plan, because shapes may change between two passes.
   const std::shared_ptr<bool> is_written_ = std::make_shared<bool>(false);
 };
 

@@ -6,7 +6,7 @@
 namespace caffe {
 namespace {
 
-// One-against-all hinge loss of scores and integer labels; norm L2 squares the margins.
+// One-vs-all hinge loss of scores and integer labels; norm L2 squares the margins.
 class HingeLossLayer final : public LossLayer {
  public:
   using LossLayer::LossLayer;

@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// What a convolution's kernel covers at each position, as channels.
+// The elements covered by a convolution's kernel at each position, as channels.
 class Im2colLayer final : public ConvolutionBase {
  public:
   using ConvolutionBase::ConvolutionBase;

@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// Batches of image files that a list names, resized on request: images and their labels.
+// Batches from image files in a list, optionally resized: images and their labels.
 class ImageDataLayer final : public BatchDataLayer {
  public:
   explicit ImageDataLayer(const LayerParameter& param) : BatchDataLayer(param) {

@@ -5,8 +5,8 @@
 namespace caffe {
 namespace {
 
-// HED's batches of images and of edge maps (Xie and Tu 2015), (N,1,H,W): 1 where the map is 128 or
-// more of 255, else 0. With normalize: false, the map's grey values.
+// HED's batches of images and edge maps (Xie and Tu 2015), (N,1,H,W): 1 if the map is at least 128,
+// otherwise 0. With normalize: false, the map's grey values.
 class ImageLabelmapDataLayer final : public BatchDataLayer {
  public:
   using BatchDataLayer::BatchDataLayer;

@@ -5,8 +5,8 @@
 namespace caffe {
 namespace {
 
-// DeepLab's batches of images and of labels, (N,1,H,W) with a class for each pixel (Chen et al.
-// 2015). Images that are smaller than the crop are padded. Top 2, if given: what is not padding.
+// DeepLab's batches of images and labels, (N,1,H,W) with a class per pixel (Chen et al. 2015).
+// Images smaller than the crop are padded. Top 2, if present: the size without padding.
 class ImageSegDataLayer final : public BatchDataLayer {
  public:
   explicit ImageSegDataLayer(const LayerParameter& param) : BatchDataLayer(param) {

@@ -12,8 +12,8 @@ namespace caffe {
 namespace {
 
 // Bicubic resizing of OpenPose. The items of a batch are one image at several scales, each with a
-// frame around it: item n has scale start_scale - n * scale_gap. The top is the mean of the images
-// without their frames.
+// border around it: item n has scale start_scale - n * scale_gap. The top is the mean of the images
+// without their borders.
 class ImResizeLayer final : public Layer {
  public:
   explicit ImResizeLayer(const LayerParameter& param)
@@ -91,16 +91,16 @@ class ImResizeLayer final : public Layer {
     return 1 - static_cast<double>(options_.start_scale()) +
            static_cast<double>(item) * options_.scale_gap();
   }
-  // Pixels on each side that do not belong to the image; -1 or `extent` where an image cannot have
-  // so few or so many.
+  // Border pixels on each side; -1 or `extent` if no image can have so few or so many.
   int64_t Frame(int64_t item, int64_t extent) const {
     const double frame = std::floor(static_cast<double>(extent / 2) * FrameShare(item));
-    if (!(frame >= 0)) return -1;  // nor NaN
+    if (!(frame >= 0)) return -1;  // also for NaN
     return static_cast<int64_t>(std::min(frame, static_cast<double>(extent)));
   }
 
-  // Catmull-Rom's weights of four neighbours; those beyond the border are the border's pixel. Left
-  // of the first pixel's centre the curve of the first two pixels goes on, as OpenPose has it.
+  // Catmull-Rom weights of four neighbours; beyond the border, the border pixel is used. To the
+  // left of the first pixel's centre, the curve of the first two pixels is continued, as in
+  // OpenPose.
   AxisMatrix Filter(GraphBuilder& graph, int64_t item, int axis) const {
     const int64_t extent = graph.shape(graph.bottom(0))[axis];
     const int64_t outputs = graph.shape(graph.top(0))[axis];

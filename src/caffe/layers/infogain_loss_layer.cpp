@@ -11,8 +11,8 @@
 namespace caffe {
 namespace {
 
-// Cross-entropy of softmax scores, weighed by a matrix of information gains: row l says what each
-// class is worth where the label is l. The matrix is bottom 2, or comes from the file `source`.
+// Cross-entropy of softmax scores, weighted by a matrix of information gains: row l holds the
+// weight of each class for label l. The matrix is bottom 2, or is read from the file `source`.
 class InfogainLossLayer final : public LossLayer {
  public:
   explicit InfogainLossLayer(const LayerParameter& param) : LossLayer(param) {
@@ -77,7 +77,7 @@ class InfogainLossLayer final : public LossLayer {
     return graph.Saved("infogain", Shape{static_cast<int64_t>(matrix_->size())});
   }
 
-  std::shared_ptr<const std::vector<float>> matrix_;  // null: bottom 2
+  std::shared_ptr<const std::vector<float>> matrix_;  // null: use bottom 2
 };
 
 REGISTER_LAYER_CLASS(InfogainLoss, "loss_param");

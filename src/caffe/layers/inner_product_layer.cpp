@@ -6,8 +6,8 @@
 namespace caffe {
 namespace {
 
-// y = x w^T + b. Axes from `axis` on are flattened to one of K elements; those before it are rows.
-// Weights are num_output x K, or K x num_output with `transpose`.
+// y = x w^T + b. Axes from `axis` on are flattened to K elements; those before it are rows. Weights
+// are num_output x K, or K x num_output with `transpose`.
 class InnerProductLayer final : public Layer {
  public:
   explicit InnerProductLayer(const LayerParameter& param)

@@ -8,8 +8,8 @@
 namespace caffe {
 namespace {
 
-// Bilinear resizing of DeepLab and PSPNet: the centres of corner pixels fall on each other. The
-// bottom is cropped by -pad_beg and -pad_end first.
+// Bilinear resizing of DeepLab and PSPNet: the centres of the corner pixels coincide. The bottom is
+// first cropped by -pad_beg and -pad_end.
 class InterpLayer final : public ResizeBase {
  public:
   explicit InterpLayer(const LayerParameter& param)

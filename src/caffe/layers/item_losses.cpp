@@ -10,7 +10,7 @@
 namespace caffe {
 namespace {
 
-// The elements of an operand that may be missing, then `count` ones.
+// The elements of an optional operand, or `count` ones.
 std::vector<double> WeightsOf(const KernelContext& ctx, int input, int64_t count) {
   return ctx.has_input(input) ? ValuesOf(ctx.input(input)) : std::vector<double>(count, 1.0);
 }

@@ -8,9 +8,10 @@
 namespace caffe {
 namespace {
 
-// Sum of absolute differences per item; both bottoms get gradients. With one bottom or options it
-// is FlowNet's (Dosovitskiy et al. 2015): one bottom is the difference itself, and NaN in the
-// ground truth, which is bottom 1, or in that difference is unknown and counts nowhere.
+// Sum of absolute differences per item; both bottoms get gradients. With a single bottom or with
+// options it is FlowNet's loss (Dosovitskiy et al. 2015): a single bottom is the difference itself,
+// and NaN in the ground truth (bottom 1) or in that difference marks unknown values, which are
+// ignored.
 class L1LossLayer final : public LossLayer {
  public:
   explicit L1LossLayer(const LayerParameter& param)
@@ -66,7 +67,7 @@ class L1LossLayer final : public LossLayer {
  private:
   bool IsFlowNets() const { return param().has_l1_loss_param() || param().bottom_size() == 1; }
 
-  // The second one is null where it is missing.
+  // The second one is null if it is missing.
   static std::vector<Value*> Bottoms(GraphBuilder& graph) {
     return {graph.bottom(0), graph.num_bottoms() > 1 ? graph.bottom(1) : nullptr};
   }
@@ -83,7 +84,7 @@ class L1LossLayer final : public LossLayer {
     return flow;
   }
 
-  // The items, or the differences that are numbers over the channels.
+  // The number of items, or of known differences divided by the number of channels.
   void EmitDivisor(GraphBuilder& graph, const ops::FlowOp& flow) const {
     const Shape& x = graph.shape(graph.bottom(0));
     if (!options_.normalize_by_num_entries()) {

@@ -6,8 +6,8 @@
 namespace caffe {
 namespace {
 
-// Normalises what lies in the axes from `axis` on (Ba et al. 2016), then scales and shifts it with
-// one learned pair per element.
+// Normalises the elements of the axes from `axis` on (Ba et al. 2016), then scales and shifts them
+// with one learned pair per element.
 class LayerNormLayer final : public Layer {
  public:
   explicit LayerNormLayer(const LayerParameter& param)

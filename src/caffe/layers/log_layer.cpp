@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// y = logarithm of (shift + scale * x) to `base`; base -1 is e.
+// y = logarithm of (shift + scale * x) to `base`; base -1 means e.
 class LogLayer final : public NeuronLayer {
  public:
   explicit LogLayer(const LayerParameter& param)

@@ -1,4 +1,4 @@
-// What loss layers have in common.
+// Common base of loss layers.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace caffe {
 
-// Two bottoms with equal first axes, a scalar top that is weighed with 1 and made when missing.
+// Two bottoms with equal first axes, and a scalar top with weight 1 that is created if missing.
 class LossLayer : public Layer {
  public:
   using Layer::Layer;
@@ -28,22 +28,23 @@ class LossLayer : public Layer {
   bool AllowForceBackward(int bottom) const override { return bottom == 0; }
 };
 
-// loss_param's normalisation and ignore_label, with Caffe's rule for the old `normalize` field.
+// loss_param's normalisation and ignore_label, with Caffe's handling of the old `normalize` field.
 ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normalization by_default);
 
-// Warns of fields of loss_param that are set and not among those that the layer uses.
+// Warns of fields of loss_param that are set but not used by the layer.
 void WarnOfUnusedLossFields(const LayerParameter& param,
                             std::initializer_list<std::string_view> used);
 
-// One label per item, or an error; two bottoms of as many elements, or an error.
+// RequireLabelPerItem() requires one label per item, RequireEqualCounts() two bottoms of equal
+// counts.
 void RequireLabelPerItem(const Shape& scores, const Shape& labels);
 void RequireEqualCounts(const Shape& first, const Shape& second);
 
-// Whether the labels are a distribution over the classes at each position: they have the scores'
-// shape, axes of 1 at the end aside. With one class they are labels.
+// True if the labels are a distribution over the classes at each position: they have the scores'
+// shape, except for trailing axes of extent 1. With a single class they are labels.
 bool AreSoftLabels(const Shape& scores, int axis, const Shape& labels);
 
-// One label per position of the scores' other axes.
+// Requires one label per position of the scores' other axes.
 void RequireLabelPerPosition(const Shape& scores, int axis, const Shape& labels);
 
 }  // namespace caffe

@@ -6,7 +6,7 @@
 namespace caffe {
 namespace {
 
-// Local response normalisation, across channels or within each.
+// Local response normalisation, across channels or within each channel.
 class LRNLayer final : public Layer {
  public:
   explicit LRNLayer(const LayerParameter& param) : Layer(param), options_(param.lrn_param()) {

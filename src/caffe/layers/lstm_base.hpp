@@ -1,11 +1,11 @@
-// What LSTM and Lstm have in common: all but their bottoms and the order of their parameters.
+// Common base of LSTM and Lstm: everything but their bottoms and the order of their parameters.
 #pragma once
 
 #include "caffe/layers/recurrent_base.hpp"
 
 namespace caffe {
 
-// Long short-term memory, whose gates lie in the order i, f, o, g.
+// Long short-term memory; its gates are ordered i, f, o, g.
 class LstmBase : public RecurrentBase {
  public:
   using RecurrentBase::RecurrentBase;
@@ -15,9 +15,9 @@ class LstmBase : public RecurrentBase {
 
  protected:
   int num_states() const override { return 2; }
-  // Number of the parameter W_hc (4D,D).
+  // Index of the parameter W_hc (4D,D).
   virtual int recurrent_weights() const = 0;
-  // Largest size of a gradient of the gates' inputs; 0: any.
+  // Limit for the gradients of the gates' inputs; 0: none.
   virtual float clipping_threshold() const { return 0; }
 
   int64_t gates() const { return 4 * width(); }
@@ -25,8 +25,8 @@ class LstmBase : public RecurrentBase {
  private:
   static constexpr int kH = 0, kC = 1;
 
-  // h and c after step t (-1: before the first), what a step's gates see, and h as it is fed back:
-  // 0 where a sequence begins.
+  // h and c after step t (-1: before the first), the gates' inputs in a step, and the recurrent h,
+  // which is 0 at the start of a sequence.
   Value* H(GraphBuilder& graph, int64_t t) const { return State(graph, "h", kH, t); }
   Value* C(GraphBuilder& graph, int64_t t) const { return State(graph, "c", kC, t); }
   Value* State(GraphBuilder& graph, const char* name, int state, int64_t t) const;

@@ -14,10 +14,9 @@ RecurrentParameter OptionsOf(const LstmParameter& param) {
   return options;
 }
 
-// LSTM of forks, type "Lstm". Bottoms: x (T N,...), `batch_size` being N, and clip (T N) (0 where a
-// sequence begins) if there is one. Top: the output (T N,D). Clip is what other layers call
-// cont. Parameters: W_xc (4D,I), W_hc (4D,D), b_c
-// (4D).
+// LSTM of forks, type "Lstm". Bottoms: x (T N,...), where N is `batch_size`, and optionally clip (T
+// N), 0 at the start of a sequence. Top: the output (T N,D). Clip is called cont in other layers.
+// Parameters: W_xc (4D,I), W_hc (4D,D), b_c (4D).
 class LstmLayer final : public LstmBase {
  public:
   explicit LstmLayer(const LayerParameter& param)

@@ -5,8 +5,8 @@
 namespace caffe {
 namespace {
 
-// One LSTM step without its matrix products. Bottoms: c of the step before (1,N,D), gate inputs
-// (1,N,4D), cont (1,N); tops c and h.
+// One LSTM step without its matrix products. Bottoms: c of the previous step (1,N,D), gate inputs
+// (1,N,4D), cont (1,N); tops: c and h.
 class LSTMUnitLayer final : public Layer {
  public:
   using Layer::Layer;

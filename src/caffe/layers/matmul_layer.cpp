@@ -8,8 +8,8 @@
 namespace caffe {
 namespace {
 
-// Products of the matrices in the last two axes of two bottoms, whose other axes are equal. With
-// transpose_a or transpose_b the matrices of that bottom are transposed first.
+// Products of the matrices in the last two axes of two bottoms, whose other axes must be equal.
+// With transpose_a or transpose_b, the matrices of that bottom are transposed first.
 class MatMulLayer final : public Layer {
  public:
   explicit MatMulLayer(const LayerParameter& param)
@@ -46,7 +46,7 @@ class MatMulLayer final : public Layer {
     });
   }
 
-  // With c = a b:  da = dc b^T and db = a^T dc, or the transposes of these where the bottom's are.
+  // With c = a b:  da = dc b^T and db = a^T dc, or their transposes if the bottom's are transposed.
   void EmitBackward(GraphBuilder& graph) const override {
     const Sizes sizes = SizesOf(graph);
     ForItems(graph, "da", graph.bottom_diff(0), [&](int64_t item, Value* da) {
@@ -73,14 +73,14 @@ class MatMulLayer final : public Layer {
     return {c.count(0, c.num_axes() - 2), c[-2], c[-1], a[transposes_a_ ? -2 : -1]};
   }
 
-  // A matrix and the side of the product that is its own.
+  // A matrix, and its dimension that remains in the product.
   struct Factor {
     Value* matrix;
     int64_t extent;
     bool is_transposed;
   };
 
-  // c = a b, or with `transposed` its transpose b^T a^T.
+  // c = a b or, with `transposed`, b^T a^T.
   static void EmitProduct(GraphBuilder& graph, bool transposed, Factor a, Factor b, int64_t inner,
                           Value* c) {
     if (transposed) {
@@ -107,7 +107,7 @@ class MatMulLayer final : public Layer {
     return matrix;
   }
 
-  // Calls emit(item, matrix) for each matrix of `all`, and joins what it makes.
+  // Calls emit(item, matrix) for each matrix of `all`, and concatenates the results.
   template <typename Emit>
   static void ForItems(GraphBuilder& graph, const std::string& name, Value* all, const Emit& emit) {
     if (all == nullptr) return;

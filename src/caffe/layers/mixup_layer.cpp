@@ -8,9 +8,9 @@
 namespace caffe {
 namespace {
 
-// Bottoms: data (N x ...), labels (N whole numbers from 0 to num_classes - 1). Tops: the data,
-// mixed in training; the labels as shares (N x num_classes), as SoftmaxWithLoss and
-// SigmoidCrossEntropyLoss take them. In testing the data stay and the shares are 0 and 1.
+// Bottoms: data (N x ...), labels (N integers from 0 to num_classes - 1). Tops: the data, mixed in
+// training; the labels as class shares (N x num_classes), as used by SoftmaxWithLoss and
+// SigmoidCrossEntropyLoss. In testing the data is unchanged and the shares are 0 and 1.
 class MixupLayer final : public Layer {
  public:
   explicit MixupLayer(const LayerParameter& param) : Layer(param), options_(param.mixup_param()) {

@@ -13,15 +13,15 @@ namespace {
 constexpr int kUnmatched = -1;
 constexpr int kIgnored = -2;
 
-// What became of the prior boxes of one item: the index of the object that each matches, or one of
-// the above, and its largest overlap with any object.
+// The result of matching the prior boxes of one item: for each, the index of its object or one of
+// the constants above, and its largest overlap with any object.
 struct Matches {
   std::vector<int> object;
   std::vector<double> overlap;
 };
 
 // Greedy bipartite matching, so that each object has a box; then (PER_PREDICTION) every other box
-// with enough overlap joins its best object.
+// with enough overlap is matched with its best object.
 Matches Match(const std::vector<GroundTruth>& objects, const std::vector<ops::Box>& boxes,
               const MultiBoxLossParameter& options) {
   constexpr double kLeastOverlap = 1e-6;
@@ -69,7 +69,7 @@ Matches Match(const std::vector<GroundTruth>& objects, const std::vector<ops::Bo
   return matches;
 }
 
-// Scores of one prior box: their loss for a class, and its gradient.
+// The class loss of one prior box's scores, and its gradient.
 class ClassLoss {
  public:
   ClassLoss(const double* scores, int classes, bool is_softmax)
@@ -103,7 +103,7 @@ class ClassLoss {
   double largest_ = 0, sum_ = 0;
 };
 
-// The whole loss of one batch, and its gradients for a loss weight of 1.
+// Computes the loss of one batch, and its gradients for a loss weight of 1.
 class Computation {
  public:
   Computation(const MultiBoxLossParameter& options, const LossParameter& loss,
@@ -128,7 +128,7 @@ class Computation {
   const std::vector<double>& dconf() const { return dconf_; }
 
  private:
-  // A prior box of an item that takes part, as an object (not null) or as background.
+  // A selected prior box of an item, as an object (not null) or as background.
   struct Chosen {
     int64_t item;
     size_t prior;
@@ -152,7 +152,7 @@ class Computation {
             options_.conf_loss_type() == MultiBoxLossParameter::SOFTMAX};
   }
 
-  // Objects that count for matching. A label outside the classes names its item.
+  // Objects to be matched. An error for an invalid label names its item.
   std::vector<GroundTruth>& Objects(int64_t item) {
     std::vector<GroundTruth>& objects = truths_[static_cast<int>(item)];
     std::erase_if(objects, [&](const GroundTruth& one) {
@@ -208,8 +208,8 @@ class Computation {
     for (const size_t i : negatives) chosen_.push_back({item, i, nullptr});
   }
 
-  // The boxes with the greatest losses, after suppression of neighbours: others drop out, matched
-  // ones too (Shrivastava et al. 2016).
+  // Selects the boxes with the largest losses, after suppressing neighbours; all others are
+  // dropped, also matched ones (Shrivastava et al. 2016).
   template <typename ClassFn>
   void Mine(int64_t item, const Matches& matches, const std::vector<GroundTruth>& objects,
             const ClassFn& class_of, std::vector<size_t>* positives,
@@ -264,7 +264,7 @@ class Computation {
     return std::max(divisor, 1.0);
   }
 
-  // Of a matched box; adds `factor` times its gradient.
+  // Location loss of a matched box; adds `factor` times its gradient.
   double LocationLoss(const Chosen& one, double factor,
                       std::vector<double>* gradient = nullptr) const {
     const ops::Box& prior = priors_.boxes[one.prior];
@@ -277,8 +277,8 @@ class Computation {
     const ops::BoxCodes found = CodesAt(loc_, at);
     double loss = 0;
     for (int i = 0; i < 4; ++i) {
-      // Codes that keep their variance are compared as if they had been divided by it. The gradient
-      // of that division, 1 / variance, is left out, as in SSD's Caffe and NVCaffe: with it the
+      // Codes that include the variance are compared as if they were divided by it. The gradient of
+      // that division, 1 / variance, is omitted, as in SSD's Caffe and NVCaffe: with it the
       // learning rates of their recipes would be 5 to 10 times too high for locations.
       const double d = (found[i] - wanted[i]) / (divides ? 1 : priors_.variances[one.prior][i]);
       const bool is_square =
@@ -315,9 +315,9 @@ class Computation {
   std::vector<double> dloc_, dconf_;
 };
 
-// SSD's loss (Liu et al. 2016): prior boxes are matched with objects, matched ones learn location
-// and class, and of the others those that are hardest to tell from objects learn to be background.
-// Bottoms: loc (N, priors x 4), conf (N, priors x classes), priors, ground truth (rows of 8).
+// SSD's loss (Liu et al. 2016): prior boxes are matched with objects; matched boxes learn location
+// and class, and the hardest of the others learn to be background. Bottoms: loc (N, priors x 4),
+// conf (N, priors x classes), priors, ground truth (rows of 8).
 class MultiBoxLossLayer final : public Layer {
  public:
   explicit MultiBoxLossLayer(const LayerParameter& param)
@@ -386,7 +386,7 @@ class MultiBoxLossLayer final : public Layer {
     store(2, computation.dconf().data());
   }
 
-  // The gradient for a loss weight of 1, which the forward pass finds on its way.
+  // The gradient for a loss weight of 1, which the forward pass computes as well.
   static Value* Gradient(GraphBuilder& graph, int bottom) {
     if (!graph.with_backward()) return nullptr;
     return graph.Saved(bottom == 0 ? "dloc" : "dconf", graph.shape(graph.bottom(bottom)));

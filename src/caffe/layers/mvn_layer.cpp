@@ -5,7 +5,8 @@
 namespace caffe {
 namespace {
 
-// Subtracts the mean and divides by the standard deviation, per plane or (across_channels) item.
+// Subtracts the mean and divides by the standard deviation, per plane or (across_channels) per
+// item.
 class MVNLayer final : public Layer {
  public:
   explicit MVNLayer(const LayerParameter& param) : Layer(param), options_(param.mvn_param()) {}

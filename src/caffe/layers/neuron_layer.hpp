@@ -1,4 +1,4 @@
-// What layers have in common that work element by element.
+// Common base of elementwise layers.
 #pragma once
 
 #include "caffe/layer.hpp"
@@ -32,7 +32,7 @@ class NeuronLayer : public Layer {
  protected:
   virtual Op ForwardOp() const = 0;
   virtual Op GradientOp() const = 0;
-  // Where the gradient follows from y, the memory plan may reuse x as soon as y exists.
+  // If the gradient depends only on y, the memory plan may reuse x once y is computed.
   virtual bool gradient_reads_top() const { return false; }
 };
 

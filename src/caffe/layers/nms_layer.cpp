@@ -7,11 +7,11 @@
 namespace caffe {
 namespace {
 
-// Peaks of heat maps (Cao et al. 2017, "Realtime multi-person 2D pose estimation"): of each part's
-// map the first max_peaks elements, row by row, that are above the threshold and all their eight
-// neighbours; no NaN is or has one. Bottom: maps (N,C,H,W), of which the first num_parts count.
-// Top: (N, num_parts, 1 + max_peaks, 3); row 0 begins with the number of peaks, the others are x, y
-// and height.
+// Peaks of heat maps (Cao et al. 2017, "Realtime multi-person 2D pose estimation"): for each part's
+// map, the first max_peaks elements, row by row, that exceed the threshold and all their eight
+// neighbours; elements that are or touch a NaN are not peaks. Bottom: maps (N,C,H,W); the first
+// num_parts are used. Top: (N, num_parts, 1 + max_peaks, 3); row 0 begins with the number of peaks,
+// the others are x, y and height.
 class NmsLayer final : public Layer {
  public:
   explicit NmsLayer(const LayerParameter& param) : Layer(param), options_(param.nms_param()) {
@@ -77,7 +77,7 @@ class NmsLayer final : public Layer {
     rows[0] = count;
   }
 
-  // Between the pixels: the mean of the places around, weighted with what is positive there.
+  // Refines the position: the mean of the surrounding positions, weighted by their positive values.
   static void StorePeak(const Map& map, int64_t y, int64_t x, double* row) {
     constexpr int64_t kReach = 3;
     double sum = 0, sum_of_x = 0, sum_of_y = 0;

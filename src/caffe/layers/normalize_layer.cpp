@@ -7,7 +7,7 @@ namespace caffe {
 namespace {
 
 // Divides by the L2 norm of each item, or of the channels at each position, and multiplies by a
-// learned scale per channel or (channel_shared) for all (Liu et al. 2015, "ParseNet").
+// learned scale per channel or, with channel_shared, a single one (Liu et al. 2015, "ParseNet").
 class NormalizeLayer final : public Layer {
  public:
   explicit NormalizeLayer(const LayerParameter& param)

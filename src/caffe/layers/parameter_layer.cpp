@@ -6,7 +6,7 @@
 namespace caffe {
 namespace {
 
-// A learned blob as a top. It starts at zero unless weights are loaded.
+// A learned blob as a top. It is initialised with zeros unless weights are loaded.
 class ParameterLayer final : public Layer {
  public:
   explicit ParameterLayer(const LayerParameter& param) : Layer(param) {

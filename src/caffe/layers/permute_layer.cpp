@@ -7,7 +7,8 @@
 namespace caffe {
 namespace {
 
-// Reorders axes: axis i of the top is axis order[i] of the bottom; axes not named follow in order.
+// Reorders axes: axis i of the top is axis order[i] of the bottom; the remaining axes follow in
+// order.
 class PermuteLayer final : public Layer {
  public:
   using Layer::Layer;

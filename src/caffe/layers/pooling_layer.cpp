@@ -7,7 +7,7 @@ namespace caffe {
 namespace {
 
 // Maximum, average or (in training) a random element of each window of the image. Top 1 (MAX only)
-// shows where each maximum was.
+// contains the positions of the maxima.
 class PoolingLayer final : public Layer {
  public:
   explicit PoolingLayer(const LayerParameter& param)
@@ -86,9 +86,10 @@ class PoolingLayer final : public Layer {
   bool is_stochastic() const { return options_.pool() == PoolingParameter::STOCHASTIC; }
   bool draws() const { return is_stochastic() && phase() == TRAIN; }
 
-  static constexpr int64_t kMostPixels = int64_t{1} << 24;  // floats tell these apart
+  static constexpr int64_t kMostPixels = int64_t{1} << 24;  // floats represent these exactly
 
-  // A top shows the caller numbers; nobody but backward sees the other.
+  // A mask in a top contains numbers for the caller; any other is read only by backward, in its own
+  // form.
   Value* Mask(GraphBuilder& graph) const {
     if (graph.num_tops() > 1) return graph.top(1);
     const Shape& bottom = graph.shape(graph.bottom(0));
@@ -100,7 +101,7 @@ class PoolingLayer final : public Layer {
     return graph.Saved("mask", graph.shape(graph.top(0)), fits ? SavedAs::kBytes : SavedAs::kExact);
   }
 
-  // A second spelling would be passed over in silence, and half of one is 0 on the other axis.
+  // A second spelling would be ignored silently, and half of one would be 0 on the other axis.
   static void RequireOneForm(const char* field, bool has_square, bool has_h, bool has_w) {
     Require(has_h == has_w && !(has_square && has_h), "needs ", field, ", or ", field, "_h and ",
             field, "_w, but not both");

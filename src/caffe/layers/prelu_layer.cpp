@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// Leaky ReLU with a learned slope for each channel, or one for all with channel_shared.
+// Leaky ReLU with a learned slope per channel, or a single one with channel_shared.
 class PReLULayer final : public Layer {
  public:
   explicit PReLULayer(const LayerParameter& param) : Layer(param), options_(param.prelu_param()) {}

@@ -9,9 +9,9 @@
 namespace caffe {
 namespace {
 
-// Default boxes of a feature map (bottom 0) in units of the image (bottom 1): row 0 of the top
-// holds corners, row 1 variances. They depend on shapes alone, so they are computed when the net is
-// built.
+// Default boxes of a feature map (bottom 0) relative to the image (bottom 1): row 0 of the top
+// contains corners, row 1 variances. They depend only on shapes, so they are computed when the net
+// is built.
 class PriorBoxLayer final : public Layer {
  public:
   explicit PriorBoxLayer(const LayerParameter& param)
@@ -90,7 +90,7 @@ class PriorBoxLayer final : public Layer {
         const float x = (static_cast<float>(column) + options_.offset()) * step_w;
         const float y = (static_cast<float>(row) + options_.offset()) * step_h;
         for (int i = 0; i < options_.min_size_size(); ++i) {
-          // Whole pixels, as the original takes them.
+          // Truncated to whole pixels, as in the original.
           const float size = std::trunc(options_.min_size(i));
           add(x, y, size, size);
           if (i < options_.max_size_size()) {

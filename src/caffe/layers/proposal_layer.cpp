@@ -8,13 +8,12 @@
 namespace caffe {
 namespace {
 
-// Boxes that a region proposal network takes for objects (Ren et al. 2015, "Faster R-CNN"), as rows
-// of (item, x1, y1, x2, y2) in pixels of the image, and their scores if there is a second top.
-// Bottoms: scores (N, 2 x anchors, H, W; the objects' are the second half), offsets (N, 4 x
-// anchors, H, W) and rows of (height, width, scale[, scale of the width]), one for each item or one
-// for all.
+// Proposals of a region proposal network (Ren et al. 2015, "Faster R-CNN"), as rows of (item, x1,
+// y1, x2, y2) in pixels of the image, and their scores if there is a second top. Bottoms: scores
+// (N, 2 x anchors, H, W; the second half is that of the objects), offsets (N, 4 x anchors, H, W)
+// and rows of (height, width, scale[, scale of the width]), one per item or one for all.
 //
-// A box from pixel 3 to pixel 5 is three pixels wide, so boxes end at x2 + 1 below.
+// A box from pixel 3 to pixel 5 is three pixels wide, so boxes end at x2 + 1 in the code below.
 class ProposalLayer final : public Layer {
  public:
   explicit ProposalLayer(const LayerParameter& param)
@@ -24,7 +23,7 @@ class ProposalLayer final : public Layer {
     return {.num_bottoms = 3, .min_tops = 1, .max_tops = 2, .has_backward = false};
   }
 
-  // Until data has been seen, all boxes that may stay are taken to be there.
+  // Before data has been seen, assumes the maximum number of boxes.
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     const Shape &scores = bottoms[0], &offsets = bottoms[1], &images = bottoms[2];
     for (const Shape& map : {scores, offsets}) {
@@ -58,7 +57,7 @@ class ProposalLayer final : public Layer {
   }
 
  private:
-  // What the layer has without ratios or scales.
+  // Fills in the layer's default ratios and scales.
   static ProposalParameter Checked(ProposalParameter options) {
     if (options.ratio_size() == 0) {
       for (const float ratio : {0.5f, 1.0f, 2.0f}) options.add_ratio(ratio);
@@ -87,8 +86,8 @@ class ProposalLayer final : public Layer {
     return tops;
   }
 
-  // Around the first place of the map: ratio by ratio, sides rounded to pixels before they are
-  // scaled.
+  // Anchors at the first position of the map, ordered by ratio; sides are rounded to pixels before
+  // they are scaled.
   static std::vector<ops::Box> Anchors(const ProposalParameter& options) {
     const double base = options.base_size(), center = base / 2;
     std::vector<ops::Box> anchors;
@@ -107,7 +106,7 @@ class ProposalLayer final : public Layer {
     std::vector<double> rows, scores;
   };
 
-  // The tops' shapes where they are not as planned.
+  // Returns the tops' shapes if they differ from the planned ones.
   static std::vector<Shape> Run(const ProposalParameter& options, int count,
                                 const KernelContext& ctx) {
     const Maps maps{ValuesOf(ctx.input(0)), ValuesOf(ctx.input(1)), ctx.input(0).shape[3],
@@ -183,8 +182,8 @@ class ProposalLayer final : public Layer {
     }
   }
 
-  // First and last pixels within the image. Decode's last edge is a pixel, as in the forks: a box
-  // grows by the pixel that its anchor counts.
+  // Clips to the first and last pixels of the image. Decode's last edge is a pixel, as in the
+  // forks: a box grows by the pixel that its anchor counts.
   static ops::Box Clipped(const ops::Box& box, const Image& image) {
     const double right = std::max(image.width - 1, 0.0), bottom = std::max(image.height - 1, 0.0);
     return {std::clamp(box.xmin, 0.0, right), std::clamp(box.ymin, 0.0, bottom),

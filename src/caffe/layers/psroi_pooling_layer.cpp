@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// Means of a box's cells, each cell over channels of its own (Dai et al. 2016, "R-FCN").
+// Means of a box's cells; each cell uses channels of its own (Dai et al. 2016, "R-FCN").
 class PSROIPoolingLayer final : public RegionLayer {
  public:
   explicit PSROIPoolingLayer(const LayerParameter& param)

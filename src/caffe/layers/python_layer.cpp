@@ -6,8 +6,8 @@
 namespace caffe {
 namespace {
 
-// Starts Python in this process and imports package caffe, which puts its own creator in the place
-// of CreateInPython (ReplaceCreator). In a Python program that has long happened.
+// Starts Python in this process and imports package caffe, which replaces CreateInPython by its own
+// creator (ReplaceCreator). In a Python program this has already happened.
 void StartPython(const PythonParameter& param) {
   if (!PythonLayersAreAllowed()) {
     throw Unsupported(

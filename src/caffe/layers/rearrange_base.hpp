@@ -1,4 +1,4 @@
-// What layers have in common that only move elements.
+// Common base of layers that only move elements.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// Sees the bottom in another shape, permutes its axes, and sees the result in the top's shape.
+// Reshapes the bottom, permutes its axes, and reshapes the result to the top's shape.
 class RearrangeBase : public Layer {
  public:
   using Layer::Layer;

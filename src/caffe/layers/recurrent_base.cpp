@@ -64,7 +64,7 @@ std::vector<Shape> RecurrentBase::InferTopShapes(const std::vector<Shape>& botto
 }
 
 void RecurrentBase::RequireSteps(int64_t steps) {
-  // Each is about ten ops, and the time of planning grows a little faster than their number.
+  // Each step is about ten ops, and planning time grows slightly faster than their number.
   constexpr int64_t kMost = 10000;
   Require(
       steps <= kMost, "there are ", steps, " steps in time; at most ", kMost,
@@ -170,7 +170,7 @@ void RecurrentBase::LoadInitialState(GraphBuilder& graph, int state) const {
     graph.Emit(ops::View{}, {graph.bottom(first_state_bottom() + state)}, {initial});
     return;
   }
-  // A copy, since the state itself is overwritten before backward reads it.
+  // Copied, because the state itself is overwritten before backward reads it.
   graph.Emit(ops::ScaleBy{1}, {graph.State(StrCat("carried", state), graph.shape(initial))},
              {initial});
 }

@@ -1,4 +1,4 @@
-// What RNN, GRU and LSTM have in common: bottoms, tops, and the parts of their step.
+// Common base of RNN, GRU and LSTM: bottoms, tops, and the parts of their step.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace caffe {
 
-// Bottoms: x (T,N,...), cont (T,N) (0 where a sequence begins), x_static (N,...) if there is one
-// more, then with expose_hidden the states to begin with (1,N,D each). Tops: the output (T,N,D),
-// then with expose_hidden the last states. Without expose_hidden states are carried to the next
-// pass.
+// Bottoms: x (T,N,...), cont (T,N) (0 at the start of a sequence), optionally x_static (N,...),
+// then with expose_hidden the initial states (1,N,D each). Tops: the output (T,N,D), then with
+// expose_hidden the final states. Without expose_hidden, states are carried to the next pass.
 //
-// The T steps are unrolled into ops when the net is compiled. What does not depend on the step
-// before, the products with x and all weight gradients, is one matrix product for all steps.
+// The T steps are unrolled into ops when the net is compiled. Everything that does not depend on
+// the previous step, the products with x and all weight gradients, is one matrix product for all
+// steps.
 class RecurrentBase : public Layer {
  public:
   explicit RecurrentBase(const LayerParameter& param)
@@ -28,12 +28,12 @@ class RecurrentBase : public Layer {
   }
 
  protected:
-  // For options that stand in another field.
+  // For options in another field.
   RecurrentBase(const LayerParameter& param, const char* field, RecurrentParameter options);
 
-  // States that a step hands on: h, and for LSTM also c.
+  // Number of states passed between steps: h, and for LSTM also c.
   virtual int num_states() const = 0;
-  // Numbers of the parameters that InputProducts reads.
+  // Indices of the parameters that InputProducts reads.
   struct InputParams {
     int weights, bias, static_weights;
   };
@@ -42,7 +42,7 @@ class RecurrentBase : public Layer {
   const RecurrentParameter& options() const { return options_; }
   int64_t width() const { return options().num_output(); }
   bool exposes_states() const { return options().expose_hidden(); }
-  // Without cont all sequences begin with the batch, and no state is carried to the next pass.
+  // Without cont, all sequences start with the batch, and no state is carried to the next pass.
   virtual bool has_cont() const { return true; }
   virtual bool has_static_input() const {
     return param().bottom_size() == 3 + (exposes_states() ? num_states() : 0);
@@ -59,27 +59,28 @@ class RecurrentBase : public Layer {
 
   // W x + b for all steps and items, plus the static input's part: (T N, columns).
   Value* InputProducts(GraphBuilder& graph, int64_t columns) const;
-  // The gradients of what InputProducts read, given that of its result.
+  // The gradients of the inputs of InputProducts, given that of its result.
   void InputProductsGrad(GraphBuilder& graph, int64_t columns, Value* dproducts) const;
 
   // Rows of step t of a (T N, columns) value.
   Value* Step(GraphBuilder& graph, const std::string& name, Value* all, int64_t step,
               int64_t columns) const;
-  // cont of step t: (N). Forward loads it, backward finds it there.
+  // cont of step t: (N). Forward loads it; backward reuses it.
   virtual void LoadCont(GraphBuilder& graph, int64_t step) const;
   Value* Cont(GraphBuilder& graph, int64_t step) const;
   // Joins (N, columns) values of all steps: (T N, columns).
   Value* Join(GraphBuilder& graph, const std::string& name, const std::vector<Value*>& steps,
               int64_t columns) const;
-  // A state before the first step, (N,D): a bottom, or what the last pass left. Forward loads it.
+  // A state before the first step, (N,D): a bottom, or the final state of the previous pass.
+  // Forward loads it.
   void LoadInitialState(GraphBuilder& graph, int state) const;
   Value* InitialState(GraphBuilder& graph, int state) const;
-  // What follows from a state after the last step: a top, or the next pass's.
+  // Stores a state after the last step: in a top, or for the next pass.
   void KeepState(GraphBuilder& graph, int state, Value* value) const;
   // Axis 0, one number per item.
   static constexpr ops::BroadcastAxes kItems{.axis = 0, .num_axes = 1};
 
-  // c = a w^T, a being (rows, inner) and w (columns, inner).
+  // c = a w^T, where a is (rows, inner) and w is (columns, inner).
   static Value* Times(GraphBuilder& graph, const std::string& name, Value* a, Value* weights,
                       int64_t rows, int64_t columns, int64_t inner, Value* bias = nullptr);
   // da = dc w.
@@ -88,7 +89,7 @@ class RecurrentBase : public Layer {
   // dw = dc^T a.
   static void WeightsGrad(GraphBuilder& graph, Value* dc, Value* a, Value* dweights, int64_t rows,
                           int64_t columns, int64_t inner);
-  // x scaled by one number per item; the sum of values that are not null.
+  // ScaleItems(): x scaled by one number per item. Sum(): the sum of the values that are not null.
   static Value* ScaleItems(GraphBuilder& graph, const std::string& name, Value* x, Value* factors);
   static Value* Sum(GraphBuilder& graph, const std::string& name, const std::vector<Value*>& parts);
 

@@ -4,7 +4,7 @@
 namespace caffe {
 namespace {
 
-// Reduces all axes from `axis` on to one number each: sum, sum of absolute values, sum of squares
+// Reduces all axes from `axis` on to a single number: sum, sum of absolute values, sum of squares
 // or mean, times `coeff`.
 class ReductionLayer final : public Layer {
  public:

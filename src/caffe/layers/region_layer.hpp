@@ -1,4 +1,4 @@
-// What layers that look at regions of interest have in common.
+// Common base of layers that pool regions of interest.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace caffe {
 
-// Bottoms: a map (N,C,H,W) and boxes, rows of (item, x1, y1, x2, y2). The top has each box's cells.
+// Bottoms: a map (N,C,H,W) and boxes, rows of (item, x1, y1, x2, y2). The top contains each box's
+// cells.
 class RegionLayer : public Layer {
  public:
   using Layer::Layer;
@@ -31,7 +32,7 @@ class RegionLayer : public Layer {
     int64_t channels, rows, columns;
     float scale;
   };
-  // Throws where a map of that many channels does not fit the options.
+  // Throws if a map with this number of channels does not match the options.
   virtual Cells CellsOf(int64_t channels) const = 0;
 
   static void RequireCells(int64_t rows, int64_t columns, float scale) {

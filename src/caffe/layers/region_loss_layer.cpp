@@ -6,8 +6,9 @@ namespace caffe {
 namespace {
 
 // YOLO 2's loss. Gradients are those of github.com/eric612/MobileNet-YOLO after its first 12,800
-// images, in which all boxes learn their anchors as well; github.com/choasup/caffe-yolo9000 has no
-// such images. Both report the sum of the squared gradients, this layer the sum that is minimised.
+// images, in which all boxes also learn their anchors; github.com/choasup/caffe-yolo9000 has no
+// such phase. Both report the sum of the squared gradients; this layer reports the sum that is
+// minimised.
 class RegionLossLayer final : public YoloLossBase {
  public:
   explicit RegionLossLayer(const LayerParameter& param) : YoloLossBase(param) {

@@ -17,7 +17,7 @@ class ReLULayer final : public NeuronLayer {
  private:
   Op ForwardOp() const override { return ops::Relu{negative_slope_}; }
   Op GradientOp() const override { return ops::ReluGrad{negative_slope_}; }
-  // y has x's sign.
+  // y has the sign of x.
   bool gradient_reads_top() const override { return negative_slope_ >= 0; }
 
   const float negative_slope_;

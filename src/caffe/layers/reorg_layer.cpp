@@ -6,7 +6,7 @@
 namespace caffe {
 namespace {
 
-// Blocks of stride x stride pixels become channels, or with `reverse` channels become blocks. The
+// Moves blocks of stride x stride pixels to channels, or with `reverse` channels to blocks. The
 // order is darknet's, on which the weights of YOLO 2 depend: without `reverse` the bottom's memory
 // is read as C / stride^2 planes of H * stride x W * stride pixels, whatever its shape.
 class ReorgLayer final : public RearrangeBase {

@@ -8,7 +8,7 @@
 namespace caffe {
 namespace {
 
-// Filters at distance t from their centre, in pixels.
+// Filters; t is the distance from their centre in pixels.
 double Triangle(double t) {
   return std::max(0.0, 1 - std::abs(t));
 }
@@ -19,9 +19,9 @@ double CatmullRom(double t) {
   return t < 2 ? ((-0.5 * t + 2.5) * t - 4) * t + 2 : 0;
 }
 
-// Resizing of FlowNet. The position of an output's centre is that of the trained nets: the offset
-// along one axis is half a pixel's size along the other. As there, the second bottom's size comes
-// before that of the options, and height and width before factor.
+// Resizing of FlowNet. The position of an output's centre is the one with which its nets were
+// trained: the offset along one axis is half a pixel's size along the other. As in FlowNet, the
+// second bottom's size has precedence over the options, and height and width over factor.
 class ResampleLayer final : public ResizeBase {
  public:
   explicit ResampleLayer(const LayerParameter& param)
@@ -56,7 +56,7 @@ class ResampleLayer final : public ResizeBase {
     return filter;
   }
 
-  // The parts of pixels between two positions, pixel i reaching from i to i + 1.
+  // The fractions of pixels between two positions; pixel i covers i to i + 1.
   static std::vector<AxisMatrix::Tap> Covered(double begin, double end, int64_t extent) {
     std::vector<AxisMatrix::Tap> taps;
     for (auto i = static_cast<int64_t>(begin); i < extent && static_cast<double>(i) < end; ++i) {
@@ -67,8 +67,8 @@ class ResampleLayer final : public ResizeBase {
     return taps;
   }
 
-  // Weights add up to 1 at the border, too. A window without pixels, which that offset may give
-  // images of other proportions, makes 0.
+  // Weights sum to 1 at the border, too. A window without pixels, which is possible due to that
+  // offset if the aspect ratio changes, gives 0.
   std::vector<AxisMatrix::Tap> Around(double centre, double pixel, int64_t extent) const {
     if (options_.type() == ResampleParameter::NEAREST) {
       return {{std::clamp<int64_t>(std::lround(centre), 0, extent - 1), 1}};

@@ -1,4 +1,4 @@
-// What layers have in common that change the size of images by filters along rows and columns.
+// Common base of layers that resize images by filters along rows and columns.
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@ namespace caffe {
 // Height and width.
 using ImageSize = std::array<int64_t, 2>;
 
-// Whole places of `extent` times `factor`. Throws InvalidArgument where they cannot be counted.
+// `extent` times `factor`, rounded down. Throws InvalidArgument if the result is out of range.
 int64_t ScaledExtent(int64_t extent, double factor);
 
 inline ImageSize ImageSizeOf(const Shape& image) {
   return {image[2], image[3]};
 }
 
-// Each column, then each row (or the other way round, whichever is less work) is multiplied by a
-// matrix; the gradient by its transpose.
+// Multiplies each column, then each row (or in the reverse order, whichever is less work) by a
+// matrix; the gradient uses its transpose.
 class ResizeBase : public Layer {
  public:
   using Layer::Layer;
 
-  // A second bottom gives its height and width only.
+  // Only the height and width of a second bottom are used.
   LayerTraits traits() const override {
     return {.min_bottoms = 1, .max_bottoms = 2, .num_tops = 1};
   }
@@ -36,18 +36,17 @@ class ResizeBase : public Layer {
   void EmitBackward(GraphBuilder& graph) const override;
 
  protected:
-  // Throws InvalidArgument where the options or bottoms do not fit; the caller checks that a size
+  // Throws InvalidArgument if the options or bottoms are invalid; the caller checks that the size
   // is positive.
   virtual ImageSize TopSize(const std::vector<Shape>& bottoms) const = 0;
   // Filter of axis 0 (height) or 1 (width).
   virtual AxisMatrix Filter(int axis, const ImageSize& from, const ImageSize& to) const = 0;
 
-  // The size that a second bottom has. `has_options`: the file gives one as well.
+  // The size of a second bottom. `has_options`: true if the file gives a size as well.
   static ImageSize SizeOfSecondBottom(const std::vector<Shape>& bottoms, bool has_options);
-  // y = the filtered x, an image of the bottom's size; `name` is the layer's own, each time
-  // another.
+  // y = the filtered x, an image of the bottom's size; `name` must be unique within the layer.
   void EmitFilters(GraphBuilder& graph, const std::string& name, Value* x, Value* y) const;
-  // And the gradient of x.
+  // Emits the gradient of x.
   void EmitFiltersGrad(GraphBuilder& graph, const std::string& name, Value* dy, Value* dx) const;
 };
 

@@ -1,4 +1,4 @@
-// What Flip and Reverse have in common.
+// Common base of Flip and Reverse.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace caffe {
 
-// Turns the order of some axes around, which is its own inverse.
+// Reverses the order along some axes; this is its own inverse.
 class ReverseBase : public Layer {
  public:
   using Layer::Layer;
@@ -29,7 +29,7 @@ class ReverseBase : public Layer {
   }
 
  protected:
-  // At least one. Throws InvalidArgument for an axis that the bottom does not have.
+  // Returns at least one axis. Throws InvalidArgument for an axis that the bottom does not have.
   virtual std::vector<int> Axes(const Shape& bottom) const = 0;
 
  private:

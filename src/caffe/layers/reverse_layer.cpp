@@ -4,7 +4,7 @@
 namespace caffe {
 namespace {
 
-// Turns the order of one axis around.
+// Reverses the order along one axis.
 class ReverseLayer final : public ReverseBase {
  public:
   using ReverseBase::ReverseBase;

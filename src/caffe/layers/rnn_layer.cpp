@@ -8,7 +8,7 @@
 namespace caffe {
 namespace {
 
-// h = tanh(W_hh h' + W_xh x + b_h), o = tanh(W_ho h + b_o), h' being h of the step before.
+// h = tanh(W_hh h' + W_xh x + b_h), o = tanh(W_ho h + b_o), where h' is h of the previous step.
 // Parameters: W_xh (D,I), b_h (D), [W_xh_static (D,S)], W_hh (D,D), W_ho (D,D), b_o (D).
 class RNNLayer final : public RecurrentBase {
  public:
@@ -87,7 +87,7 @@ class RNNLayer final : public RecurrentBase {
   int recurrent_weights() const { return has_static_input() ? 3 : 2; }
   int output_weights() const { return recurrent_weights() + 1; }
 
-  // h after step t (-1: before the first), h as it is fed back (0 where a sequence begins), and h
+  // h after step t (-1: before the first), the recurrent h (0 at the start of a sequence), and h
   // and o of all steps.
   Value* H(GraphBuilder& graph, int64_t t) const {
     if (t < 0) return InitialState(graph, 0);

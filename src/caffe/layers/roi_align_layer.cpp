@@ -4,7 +4,7 @@
 namespace caffe {
 namespace {
 
-// The mean of bilinear samples in each cell of a box, no edge being rounded (He et al. 2017, "Mask
+// The mean of bilinear samples in each cell of a box; no edge is rounded (He et al. 2017, "Mask
 // R-CNN").
 class ROIAlignLayer final : public RegionLayer {
  public:

@@ -4,8 +4,8 @@
 namespace caffe {
 namespace {
 
-// y = x * s [+ b], s and b broadcast from `axis` on. s is a parameter or the second bottom; b is
-// always a parameter, of s's shape.
+// y = x * s [+ b], where s and b are broadcast from `axis` on. s is a parameter or the second
+// bottom; b is always a parameter, of the shape of s.
 class ScaleLayer final : public Layer {
  public:
   explicit ScaleLayer(const LayerParameter& param) : Layer(param), options_(param.scale_param()) {}
@@ -52,7 +52,7 @@ class ScaleLayer final : public Layer {
     return is_learned() ? graph.param(0) : graph.bottom(1);
   }
 
-  // Unless the file has a filler, scaling starts as the identity.
+  // Without a filler in the file, scaling is initialised as the identity.
   FillerParameter ScaleFiller() const {
     FillerParameter filler = options_.filler();
     if (!options_.has_filler()) filler.set_value(1);

@@ -4,7 +4,7 @@
 namespace caffe {
 namespace {
 
-// Reads its bottoms, so that they are no outputs of the net. Their gradient is zero.
+// Consumes its bottoms, so that they are not outputs of the net. Their gradient is zero.
 class SilenceLayer final : public Layer {
  public:
   using Layer::Layer;

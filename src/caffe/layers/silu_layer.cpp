@@ -4,7 +4,7 @@
 namespace caffe {
 namespace {
 
-// y = x * sigmoid(x): Swish without its factor.
+// y = x * sigmoid(x): Swish without a factor.
 class SiLULayer final : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;

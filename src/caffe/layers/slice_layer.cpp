@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// Cuts its bottom along `axis` (old files: slice_dim) at the slice points, or into equal parts.
+// Splits its bottom along `axis` (old files: slice_dim) at the slice points, or into equal parts.
 class SliceLayer final : public Layer {
  public:
   explicit SliceLayer(const LayerParameter& param) : Layer(param), options_(param.slice_param()) {
@@ -49,7 +49,7 @@ class SliceLayer final : public Layer {
     return bottom.CanonicalAxis(static_cast<int>(options_.slice_dim()));
   }
 
-  // Where each part begins, and the end.
+  // Start of each part, then the end.
   std::vector<int64_t> Offsets(const Shape& bottom) const {
     const int64_t extent = bottom[Axis(bottom)];
     const int num_tops = param().top_size();

@@ -6,10 +6,9 @@
 namespace caffe {
 namespace {
 
-// Smooth L1 distance per item. Differences are multiplied by bottom 2 (inside weights), terms by
-// bottom 3 (outside weights) where they are given. Top 1, if given, holds each position's loss
-// before the division, summed over axis 1, by which R-FCN chooses hard examples; it has no
-// gradient.
+// Smooth L1 distance per item. Differences are multiplied by bottom 2 (inside weights) and terms by
+// bottom 3 (outside weights), if present. Top 1, if present, is each position's loss before the
+// division, summed over axis 1, with which R-FCN selects hard examples; it has no gradient.
 class SmoothL1LossLayer final : public LossLayer {
  public:
   explicit SmoothL1LossLayer(const LayerParameter& param)
@@ -59,14 +58,14 @@ class SmoothL1LossLayer final : public LossLayer {
   static void AddWeights(GraphBuilder& graph, std::vector<Value*>* inputs) {
     for (int i = 2; i < graph.num_bottoms(); ++i) inputs->push_back(graph.bottom(i));
   }
-  // Faster R-CNN's gradient is the loss's for any weights; Fast R-CNN's and NVCaffe's, which have
-  // no options and no outside weights, leave the inside ones out.
+  // Faster R-CNN's gradient is that of the loss for any weights; Fast R-CNN's and NVCaffe's, which
+  // have no options and no outside weights, ignore the inside weights.
   bool IsFasterRCNNs(GraphBuilder& graph) const {
     return param().has_smooth_l1_loss_param() || graph.num_bottoms() > 3;
   }
 
-  // R-FCN divides as loss_param says. Others divide by the number of items, whatever it says, but
-  // PRE_FIXED is R-FCN's alone.
+  // R-FCN divides according to loss_param. The others always divide by the number of items;
+  // PRE_FIXED exists only in R-FCN.
   std::optional<double> Divisor(const Shape& x) const {
     const ops::LabelRule rule = ParseLabelRule(param().loss_param(), 1, ops::Normalization::kValid);
     if (param().type() != "SmoothL1LossOHEM" && rule.normalization != ops::Normalization::kPreFixed)

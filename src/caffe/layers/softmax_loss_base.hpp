@@ -1,4 +1,4 @@
-// What losses of softmax scores share.
+// Common base of losses of softmax scores.
 #pragma once
 
 #include <glog/logging.h>
@@ -15,9 +15,9 @@
 namespace caffe {
 
 // Cross-entropy of softmax scores with integer labels, or with labels of the scores' shape that
-// give each class a share (Mixup), weighted by class if loss_param says so. Top 1, if given, holds
-// the probabilities. Top 2, if given, holds each label's loss before the division, by which R-FCN
-// chooses hard examples; it has no gradient.
+// give each class a share (Mixup), weighted by class if loss_param says so. Top 1, if present, is
+// the probabilities. Top 2, if present, is each label's loss before the division, with which R-FCN
+// selects hard examples; it has no gradient.
 class SoftmaxLossBase : public LossLayer {
  public:
   LayerTraits traits() const override {
@@ -120,7 +120,7 @@ class SoftmaxLossBase : public LossLayer {
 
   const float label_smoothing_;
   const ops::Focus focus_;
-  std::shared_ptr<const std::vector<float>> weights_;  // of each class; null: all weigh the same
+  std::shared_ptr<const std::vector<float>> weights_;  // one per class; null: equal weights
 };
 
 }  // namespace caffe

@@ -5,8 +5,7 @@
 namespace caffe {
 namespace {
 
-// label_smoothing takes part in the gradient alone: as in NVCaffe, the loss that is reported does
-// not know of it.
+// label_smoothing affects only the gradient, as in NVCaffe: the reported loss ignores it.
 class SoftmaxWithLossLayer final : public SoftmaxLossBase {
  public:
   explicit SoftmaxWithLossLayer(const LayerParameter& param)

@@ -9,9 +9,9 @@
 namespace caffe {
 namespace {
 
-// An image seen through an affine transformation that the net computes (Jaderberg et al. 2015).
+// Transforms an image by an affine transformation that the net computes (Jaderberg et al. 2015).
 // Bottoms: image (N,C,H,W), and for each item the elements of theta, 2 x 3, that are not fixed by
-// options; what they mean is said at ops::AffineOp.
+// options; see ops::AffineOp for their meaning.
 class SpatialTransformerLayer final : public Layer {
  public:
   explicit SpatialTransformerLayer(const LayerParameter& param)
@@ -59,7 +59,7 @@ class SpatialTransformerLayer final : public Layer {
   }
 
  private:
-  // The elements of theta that options give, row by row.
+  // The elements of theta that options fix, row by row.
   std::array<std::optional<double>, 6> Fixed() const {
     std::array<std::optional<double>, 6> fixed;
     if (options_.has_theta_1_1()) fixed[0] = options_.theta_1_1();
@@ -101,7 +101,7 @@ class SpatialTransformerLayer final : public Layer {
     op.columns = static_cast<int>(top[3]);
     return op;
   }
-  // Where each pixel of the top looks.
+  // The sampling position of each pixel of the top.
   static Value* Places(GraphBuilder& graph) {
     return graph.Saved("places", graph.shape(graph.top(0)).With(1, 2));
   }

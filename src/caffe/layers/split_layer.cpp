@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// Every top is the bottom; its gradient is the sum of theirs.
+// Every top is the bottom; its gradient is the sum of the tops' gradients.
 class SplitLayer final : public Layer {
  public:
   using Layer::Layer;

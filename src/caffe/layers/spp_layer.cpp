@@ -8,7 +8,7 @@ namespace caffe {
 namespace {
 
 // Spatial pyramid pooling (He et al. 2014): level i pools the image into 2^i x 2^i bins; the levels
-// are flattened and joined. A pyramid of height 1 keeps the shape of its one pooled level.
+// are flattened and concatenated. A pyramid of height 1 keeps the shape of its pooled level.
 class SPPLayer final : public Layer {
  public:
   explicit SPPLayer(const LayerParameter& param) : Layer(param), options_(param.spp_param()) {
@@ -80,7 +80,7 @@ class SPPLayer final : public Layer {
   int height() const { return static_cast<int>(options_.pyramid_height()); }
   bool is_max() const { return options_.pool() == SPPParameter::MAX; }
 
-  // Windows that tile the image; what they are too large by is padding on both sides.
+  // Windows that tile the image; the excess of their total size is padding on both sides.
   static ops::PoolGeometry Geometry(const Shape& bottom, int level) {
     ops::PoolGeometry geometry;
     const int64_t bins = int64_t{1} << level;

@@ -1,4 +1,4 @@
-// From a batch of floats to a data layer's top.
+// Copies a batch of floats to a data layer's top.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace caffe {
 
-// Writes as many values as `top` has, in its type. They are in its layout already.
+// Converts as many values as `top` has to its type. They must already have its layout.
 inline void StoreBatch(const float* values, const TensorView& top) {
   VisitFloat(top.dtype, [&]<typename T>(TypeTag<T>) {
     std::transform(values, values + top.count(), top.as<T>(), [](float x) { return T(x); });

@@ -24,8 +24,8 @@ void Write(Numbers numbers, const TensorView& view) {
   CopyTensor({{view.shape, DType::kDouble}, numbers.data()}, view);
 }
 
-// PSPNet's name for BN whose statistics are those of all workers' items in training. Workers
-// exchange two numbers per channel in forward and two in backward.
+// PSPNet's BN with statistics over the items of all workers in training. Workers exchange two
+// numbers per channel in forward and two in backward.
 class SyncBNLayer final : public BNBase, public SumsOverRanks {
  public:
   using BNBase::BNBase;
@@ -44,7 +44,7 @@ class SyncBNLayer final : public BNBase, public SumsOverRanks {
   void EmitNormalised(GraphBuilder& graph, Value* mean, Value* variance) const override {
     if (!is_shared()) return BNBase::EmitNormalised(graph, mean, variance);
     Value *x = graph.bottom(0), *slope = graph.param(kSlope), *bias = graph.param(kBias);
-    Value* own = graph.Scratch("own", graph.shape(x));  // not read
+    Value* own = graph.Scratch("own", graph.shape(x));  // not used
     Value* own_mean = graph.Saved("own_mean", graph.shape(mean));
     Value* own_variance = graph.Saved("own_variance", graph.shape(mean));
     graph.Emit(ops::BatchNorm{.eps = eps()}, {x, slope, bias}, {own, own_mean, own_variance});
@@ -56,8 +56,8 @@ class SyncBNLayer final : public BNBase, public SumsOverRanks {
                {graph.top(0)});
   }
 
-  // The gradient of statistics of this worker's items, and what it lacks to that of all workers':
-  // a multiple of x and a constant for each channel.
+  // The gradient for this worker's own statistics, plus the difference to that for all workers'
+  // statistics: a multiple of x and a constant for each channel.
   void EmitNormalisedGrad(GraphBuilder& graph, Value* mean, Value* variance) const override {
     if (!is_shared()) return BNBase::EmitNormalisedGrad(graph, mean, variance);
     Value *x = graph.bottom(0), *dx = graph.bottom_diff(0), *slope = graph.param(kSlope);
@@ -82,7 +82,7 @@ class SyncBNLayer final : public BNBase, public SumsOverRanks {
     graph.Emit(ops::EltwiseSum{}, {own_dx, lacking}, {dx});
   }
 
-  // (own mean, own variance) -> (mean, variance) of all workers' items.
+  // (own mean, own variance) -> (mean, variance) over the items of all workers.
   static void Join(const Sum& sum, double items, const KernelContext& ctx) {
     const Numbers own_mean = Read(ctx.input(0)), own_variance = Read(ctx.input(1));
     const size_t channels = own_mean.size();
@@ -103,7 +103,7 @@ class SyncBNLayer final : public BNBase, public SumsOverRanks {
   }
 
   // (own sum of dy times the normalised x, own sum of dy, mean, variance, slope) -> (factor, shift)
-  // of what is lacking.
+  // of that difference.
   static void JoinGrad(const Sum& sum, double items, double eps, const KernelContext& ctx) {
     const Numbers own_dot = Read(ctx.input(0)), own_sum = Read(ctx.input(1));
     const Numbers mean = Read(ctx.input(2)), variance = Read(ctx.input(3));
@@ -124,7 +124,7 @@ class SyncBNLayer final : public BNBase, public SumsOverRanks {
   }
 
   bool has_others_ = false;
-  const std::shared_ptr<Sum> sum_ = std::make_shared<Sum>();  // plans outlive a change of it
+  const std::shared_ptr<Sum> sum_ = std::make_shared<Sum>();  // plans keep it when it changes
 };
 
 REGISTER_LAYER_CLASS(SyncBN, "bn_param");

@@ -4,7 +4,7 @@
 namespace caffe {
 namespace {
 
-// y = 1 where x > threshold, else 0. No gradient.
+// y = 1 if x > threshold, otherwise 0. No gradient.
 class ThresholdLayer final : public Layer {
  public:
   using Layer::Layer;

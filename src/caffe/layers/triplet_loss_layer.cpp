@@ -6,9 +6,9 @@
 namespace caffe {
 namespace {
 
-// Wants a row nearer to its like than to another, by `margin` of squared distance (Schroff et al.
-// 2015, "FaceNet"): sum of max(0, margin + |a - p|^2 - |a - n|^2) / (2 N). Bottoms: anchors a,
-// their likes p, others n, rows of the same shape.
+// Requires a row to be nearer to a similar row than to another, by `margin` of squared distance
+// (Schroff et al. 2015, "FaceNet"): sum of max(0, margin + |a - p|^2 - |a - n|^2) / (2 N). Bottoms:
+// anchors a, positives p, negatives n, rows of the same shape.
 class TripletLossLayer final : public LossLayer {
  public:
   explicit TripletLossLayer(const LayerParameter& param)

@@ -3,8 +3,8 @@
 
 namespace caffe {
 
-// A net that NVIDIA's TensorRT would run in place of this framework (NVCaffe). The type is known,
-// so that the refusal can say what to do.
+// A net that NVIDIA's TensorRT would run instead of this framework (NVCaffe). The type is
+// registered only so that the error can say what to do.
 static const RefusedLayerRegistrar layer_registrar_TRT(
     "TRT", [](const LayerParameter& param) -> std::shared_ptr<Layer> {
       throw Unsupported(StrCat("would run '", param.trt_param().deploy(),

@@ -6,8 +6,8 @@
 namespace caffe {
 namespace {
 
-// With one bottom each pixel is repeated (YOLO). With two, bottom 1 being the mask that a max
-// pooling made, each value goes to where its maximum was, among zeros (SegNet).
+// With one bottom, repeats each pixel (YOLO). With two, where bottom 1 is the mask of a max
+// pooling, moves each value to the position of its maximum, with zeros elsewhere (SegNet).
 class UpsampleLayer final : public ResizeBase {
  public:
   explicit UpsampleLayer(const LayerParameter& param)

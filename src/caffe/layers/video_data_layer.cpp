@@ -6,7 +6,7 @@
 namespace caffe {
 namespace {
 
-// Batches of a video's or a camera's frames; the label is 0 (SSD).
+// Batches of frames from a video or a camera; the label is 0 (SSD).
 class VideoDataLayer final : public BatchDataLayer {
  public:
   explicit VideoDataLayer(const LayerParameter& param) : BatchDataLayer(param) {

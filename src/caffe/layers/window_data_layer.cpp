@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// Batches of boxes cut out of images, foreground and background (R-CNN, Girshick et al. 2014):
+// Batches of boxes cropped from images, foreground and background (R-CNN, Girshick et al. 2014):
 // images and their classes.
 class WindowDataLayer final : public BatchDataLayer {
  public:

@@ -5,8 +5,8 @@
 namespace caffe {
 namespace {
 
-// Detections of YOLO 2, as DetectionOutput's rows; class c has label c + 1. A box has one class,
-// that of the greatest softmax. Bottoms: maps (N, boxes x (5 + classes), H, W), of any sizes, whose
+// Detections of YOLO 2, as rows of DetectionOutput; class c has label c + 1. A box has one class,
+// that with the largest softmax. Bottoms: maps (N, boxes x (5 + classes), H, W) of any sizes, whose
 // anchors have the same widths and heights in cells.
 class YoloDetectionOutputLayer final : public Layer {
  public:
@@ -24,7 +24,7 @@ class YoloDetectionOutputLayer final : public Layer {
     return {.min_bottoms = 1, .num_tops = 1, .has_backward = false};
   }
 
-  // Until data has been seen, one detection is taken to be there.
+  // Before data has been seen, assumes one detection.
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     YoloHead::RequireMaps(bottoms, options_.num_box(), options_.num_classes());
     return {Shape{1, 1, 1, kDetectionColumns}};
@@ -57,7 +57,7 @@ class YoloDetectionOutputLayer final : public Layer {
       head.ForEachBox([&](int64_t box, int64_t place) {
         const auto [label, probability] = BestClass(options, head, item, box, place);
         const double score = head.ObjectAt(item, box, place) * probability;
-        if (!(score >= options.confidence_threshold())) return;  // nor NaN
+        if (!(score >= options.confidence_threshold())) return;  // also for NaN
         const double width = options.biases(static_cast<int>(2 * box));
         const double height = options.biases(static_cast<int>(2 * box + 1));
         const ops::Box at = head.BoxAt(item, box, place, width / static_cast<double>(head.width()),

@@ -1,4 +1,4 @@
-// What YOLO's networks say of each cell of a map (Redmon and Farhadi 2017, "YOLO9000").
+// Reads the output map of YOLO networks (Redmon and Farhadi 2017, "YOLO9000").
 #pragma once
 
 #include <cmath>
@@ -9,8 +9,8 @@
 
 namespace caffe {
 
-// A map (N, boxes x (5 + classes), H, W). Each box of a cell has x, y, width, height, whether there
-// is an object, and its classes, all before their activation.
+// A map (N, boxes x (5 + classes), H, W). Each box of a cell has x, y, width, height, objectness,
+// and its classes, all before their activation.
 class YoloHead {
  public:
   YoloHead(const TensorView& map, int64_t boxes, int64_t classes)
@@ -28,7 +28,7 @@ class YoloHead {
             " channels (N,C,H,W)");
   }
 
-  // Maps of the same items.
+  // Requires maps of the same items.
   static void RequireMaps(const std::vector<Shape>& maps, int64_t boxes, int64_t classes) {
     for (size_t i = 0; i < maps.size(); ++i) {
       RequireMap(maps[i], static_cast<int>(i), boxes, classes);
@@ -49,7 +49,7 @@ class YoloHead {
     }
   }
 
-  // In parts of the image, as an anchor's width and height are.
+  // In coordinates relative to the image, like an anchor's width and height.
   ops::Box BoxAt(int64_t item, int64_t box, int64_t place, double width, double height) const {
     const auto at = [&](int64_t entry) { return At(item, box, entry, place); };
     const double x =
@@ -79,7 +79,7 @@ class YoloHead {
   int64_t items_, boxes_, classes_, height_, width_;
 };
 
-// Best first, without those that overlap a better one, whatever their classes.
+// Best first, without those that overlap a better one, regardless of class.
 inline std::vector<Detection> SuppressDetections(const std::vector<Detection>& all,
                                                  double threshold) {
   std::vector<ops::ScoredBox> candidates;

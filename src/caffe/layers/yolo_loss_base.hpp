@@ -1,4 +1,4 @@
-// What the losses of YOLO's versions have in common.
+// Common base of the losses of YOLO's versions.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace caffe {
 
-// Bottoms: a map (see YoloHead) and the ground truth, rows of each item (class, x, y, width,
-// height) as MobileNet-YOLO's data layer makes them, or rows of all items as AnnotatedData's do
-// (see ops::YoloLossOp). The loss is the sum over the map / N.
+// Bottoms: a map (see YoloHead) and the ground truth, as rows per item (class, x, y, width, height)
+// from MobileNet-YOLO's data layer, or as rows of all items from AnnotatedData (see
+// ops::YoloLossOp). The loss is the sum over the map / N.
 class YoloLossBase : public LossLayer {
  public:
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
@@ -45,8 +45,7 @@ class YoloLossBase : public LossLayer {
  protected:
   using LossLayer::LossLayer;
 
-  // Sets `number` boxes of `classes`, and anchors of so many cells, `biases` being `unit` times as
-  // large.
+  // Sets `number` boxes and `classes` classes; the anchors, in cells, are `biases` / `unit`.
   template <typename Biases>
   void SetBoxes(uint32_t number, uint32_t classes, const Biases& biases, float unit) {
     constexpr int kMost = ops::YoloLossOp::kMostAnchors;

@@ -5,9 +5,9 @@
 namespace caffe {
 namespace {
 
-// Detections of YOLO 3 (Redmon and Farhadi 2018), as DetectionOutput's rows; class c has label
-// c + 1. Each class of a box has a score of its own. Bottoms: maps (N, boxes x (5 + classes), H, W)
-// of several sizes.
+// Detections of YOLO 3 (Redmon and Farhadi 2018), as rows of DetectionOutput; class c has label c +
+// 1. Each class of a box has its own score. Bottoms: maps (N, boxes x (5 + classes), H, W) of
+// several sizes.
 class Yolov3DetectionOutputLayer final : public Layer {
  public:
   explicit Yolov3DetectionOutputLayer(const LayerParameter& param)
@@ -34,7 +34,7 @@ class Yolov3DetectionOutputLayer final : public Layer {
             .has_backward = false};
   }
 
-  // Until data has been seen, one detection is taken to be there.
+  // Before data has been seen, assumes one detection.
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     YoloHead::RequireMaps(bottoms, options_.num_box(), options_.num_classes());
     return {Shape{1, 1, 1, kDetectionColumns}};
@@ -79,7 +79,7 @@ class Yolov3DetectionOutputLayer final : public Layer {
         if (!IsFinite(at)) return;
         for (int label = 0; label < static_cast<int>(options.num_classes()); ++label) {
           const double score = object * YoloHead::Sigmoid(head.ClassAt(item, box, place, label));
-          if (!(score > options.confidence_threshold())) continue;  // nor NaN
+          if (!(score > options.confidence_threshold())) continue;  // also for NaN
           (*detections)[item].push_back({label + 1, score, at});
         }
       });

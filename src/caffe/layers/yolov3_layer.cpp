@@ -8,9 +8,9 @@ namespace caffe {
 namespace {
 
 // YOLO 3's loss for one map, with the gradients of github.com/eric612/MobileNet-YOLO, which reports
-// the sum of their squares, this layer the sum that is minimised. An object belongs to the map
-// whose mask has the anchor that is most like it. noobject_scale is not read, and object_scale only
-// with use_logic_gradient, as there.
+// the sum of their squares; this layer reports the sum that is minimised. An object belongs to the
+// map whose mask contains its most similar anchor. As there, noobject_scale is not used, and
+// object_scale only with use_logic_gradient.
 class Yolov3Layer final : public YoloLossBase {
  public:
   explicit Yolov3Layer(const LayerParameter& param) : YoloLossBase(param) {

@@ -1,4 +1,4 @@
-// The module libcaffe_mpi_transport: messages between ranks by MPI.
+// Module libcaffe_mpi_transport: messages between ranks by MPI.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -20,10 +20,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kDataTag = 1, kFarewellTag = 2;
-// Of one MPI message, whose count is an int.
+// Maximum size of one MPI message, whose count is an int.
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-// MPI itself. One call at a time: what MPI has to support is MPI_THREAD_SERIALIZED.
+// Access to MPI, one call at a time: MPI must support only MPI_THREAD_SERIALIZED.
 class Mpi {
  public:
   static Mpi& Get() {
@@ -31,7 +31,7 @@ class Mpi {
     return *mpi;
   }
 
-  // Calls fn() while no other thread calls MPI. Throws where MPI was left.
+  // Calls fn() while no other thread calls MPI. Throws if MPI has been abandoned.
   template <typename Fn>
   void Call(const Fn& fn) {
     const std::lock_guard lock(mutex_);
@@ -39,8 +39,8 @@ class Mpi {
     fn();
   }
 
-  // Requests under way name memory that is about to end, so MPI must not go on with them, not even
-  // while it finalizes.
+  // Abandons MPI: requests in flight refer to memory that will be freed, so MPI must not continue
+  // with them, not even in MPI_Finalize().
   void Leave() {
     const std::lock_guard lock(mutex_);
     was_left_ = true;
@@ -80,17 +80,18 @@ class Mpi {
   bool was_left_ = false;
 };
 
-// Variables of launchers that MPI knows. Slurm's PMI-1 sets none, and PMI-2 is for MPICH's like: an
-// MPI that was built with them is only known by what follows.
+// Environment variables of launchers that MPI supports. Slurm's PMI-1 sets none, and its PMI-2 is
+// for MPICH and its derivatives: an MPI that was built with them is recognised only by the values
+// below.
 #ifdef OPEN_MPI
-// OMPI_MCA_pmix is the user's choice of a PMI, as s1 and s2 for Slurm's.
+// OMPI_MCA_pmix is the user's choice of a PMI, such as s1 and s2 for Slurm's.
 constexpr const char* kLaunchers[] = {"PMIX_NAMESPACE", "OMPI_COMM_WORLD_SIZE", "OMPI_MCA_pmix"};
 constexpr char kPmi[] = "pmix";
 constexpr char kSlurmsPmi[] =
     ", or say OMPI_MCA_pmix=s1 (for --mpi=none) or s2 (for --mpi=pmi2) if this MPI was built with "
     "Slurm's PMI";
 bool IsSlurmsPmiLinked() {
-  return false;  // a plug-in, which MPI_Init() loads
+  return false;  // a plug-in that MPI_Init() loads
 }
 #else
 constexpr const char* kLaunchers[] = {"PMIX_NAMESPACE", "PMI_RANK"};
@@ -104,8 +105,8 @@ bool IsSlurmsPmiLinked() {
 }
 #endif
 
-// Where srun starts ranks in a way that MPI does not know, MPI ends the process inside MPI_Init(),
-// in words of its own.
+// If srun starts ranks in a way that MPI does not support, MPI ends the process inside MPI_Init(),
+// with a message of its own.
 void RequireKnownLauncher() {
   int is_there = 0;
   MPI_Initialized(&is_there);
@@ -123,7 +124,7 @@ void RequireKnownLauncher() {
           ", or leave the option away: ranks then use TCP");
 }
 
-// What transports of one run share: whoever aborts one aborts all.
+// State shared by the transports of one run: aborting one aborts all.
 class Fate {
  public:
   void Abort(std::exception_ptr error) {
@@ -155,12 +156,12 @@ class MpiTransport final : public Transport {
     });
   }
 
-  // Ranks that still wait for this one are told; they see no connection end.
+  // Notifies ranks that still wait for this one, because MPI does not report closed connections.
   ~MpiTransport() override {
     try {
       ThrowIfAborted();
       SayFarewell();
-    } catch (...) {  // nobody listens, or all hear of the error by other ways
+    } catch (...) {  // nobody listens, or all learn of the error in other ways
     }
   }
 
@@ -174,7 +175,7 @@ class MpiTransport final : public Transport {
       Mpi::Get().Call([&] { Post(outgoing, incoming, &exchanged); });
       Complete(&exchanged);
     } catch (...) {
-      Abort(std::current_exception());  // unless it is that of an abort
+      Abort(std::current_exception());  // has no effect after an earlier abort
       ThrowIfAborted();
     }
   }
@@ -188,11 +189,11 @@ class MpiTransport final : public Transport {
  private:
   struct Exchanged {
     std::vector<MPI_Request> requests;  // MPI_REQUEST_NULL: complete
-    std::vector<int> peers;             // of each
+    std::vector<int> peers;             // of each request
     Clock::time_point moved = Clock::now();
   };
 
-  // Calls fn(part) for parts that one MPI message can carry; for nothing once, too.
+  // Calls fn(part) for parts that fit into one MPI message; once for an empty span.
   template <typename Byte, typename Fn>
   static void ForParts(std::span<Byte> bytes, const Fn& fn) {
     do {
@@ -228,7 +229,7 @@ class MpiTransport final : public Transport {
     }
   }
 
-  // MPI moves messages within its calls alone, so it is asked again and again.
+  // MPI makes progress only within its calls, so it is polled.
   void Complete(Exchanged* exchanged) {
     for (int idle = 0;; ++idle) {
       const int completed = Test(&exchanged->requests);
@@ -245,7 +246,7 @@ class MpiTransport final : public Transport {
     }
   }
 
-  // How many have become complete now; MPI_UNDEFINED when all were.
+  // Returns the number of requests that have just completed; MPI_UNDEFINED if all were complete.
   static int Test(std::vector<MPI_Request>* requests) {
     int completed = MPI_UNDEFINED;
     std::vector<int> indices(requests->size());
@@ -258,7 +259,7 @@ class MpiTransport final : public Transport {
     return completed;
   }
 
-  // Of those whose messages are missing.
+  // Checks the peers whose messages are missing.
   void CheckPeers(const Exchanged& exchanged) {
     HearFarewells();
     const std::optional<Clock::time_point> rank0_left = run_.when_rank0_left();
@@ -288,7 +289,7 @@ class MpiTransport final : public Transport {
     }
   }
 
-  // Others may have left MPI, so nobody waits for it to arrive: it is empty and sent at once.
+  // Others may have left MPI, so do not wait for delivery: the message is empty and sent eagerly.
   void SayFarewell() {
     Mpi::Get().Call([&] {
       for (int peer = 0; peer < run_.ranks; ++peer) {
@@ -302,14 +303,15 @@ class MpiTransport final : public Transport {
 
   void ThrowLoss(int peer, const std::string& why) {
     Abort(run_.report_loss(peer, why));
-    ThrowIfAborted();  // the first one
+    ThrowIfAborted();  // throws the first error
   }
 
-  // While a message is awaited: so many polls, then one after each pause. No yield: on a busy
-  // machine that costs a turn of all others, while one that has slept is next.
+  // While waiting for a message: kPollsInARow polls, then one after each pause. Does not yield,
+  // because on a busy machine that costs a turn of all other processes, while a process that slept
+  // runs next.
   static constexpr int kPollsInARow = 20, kPollsBetweenChecks = 200;
   static constexpr std::chrono::microseconds kBetweenPolls{50};
-  // Messages of a rank that has left are complete by then.
+  // After this time, messages of a rank that has left have arrived.
   static constexpr std::chrono::seconds kLongestUnderWay{2};
 
   const MpiRun run_;

@@ -32,7 +32,7 @@ void AppendFile::Append(std::string_view piece) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const int error = errno;
-      // Fails for what is no plain file, which then has nothing to take back.
+      // Fails if it is not a regular file; then nothing has to be undone.
       [[maybe_unused]] const int result = ftruncate(descriptor_, before);
       Throw("cannot write", error);
     }

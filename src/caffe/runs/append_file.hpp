@@ -1,4 +1,4 @@
-// AppendFile: a file that grows by whole pieces.
+// AppendFile: a file to which complete pieces are appended.
 #pragma once
 
 #include <string>
@@ -6,19 +6,19 @@
 
 namespace caffe::runs {
 
-// Each piece is written at once, so that a process that is killed leaves whole ones; one that does
-// not fit on the disk is taken back. One thread.
+// Each piece is written immediately, so that a killed process leaves complete pieces; a piece that
+// does not fit on the disk is removed. Single-threaded.
 class AppendFile {
  public:
-  // Made if it is missing. Throws IoError, also where another process appends to it.
+  // Creates the file if it is missing. Throws IoError, also if another process appends to it.
   explicit AppendFile(const std::string& path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  // Throws IoError; the file is then as it was.
+  // Throws IoError, and then leaves the file unchanged.
   void Append(std::string_view piece);
-  // Cuts off what follows the last newline, which a machine that failed may have left.
+  // Removes an incomplete last line, which a machine failure may leave.
   void DropTornLine();
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kBuckets = 64;
 
-// CRC32C, mixed so that it can stand among what is summed up.
+// CRC32C, masked as TensorFlow does, so that it can be part of checksummed data.
 uint32_t MaskedCrc(const std::string& bytes) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
   crc.process_bytes(bytes.data(), bytes.size());
@@ -61,7 +61,7 @@ void EventFile::Append(Event event) {
   file_.Append(length + Bytes(MaskedCrc(length)) + body + Bytes(MaskedCrc(body)));
 }
 
-// A layer is a node, whose inputs are the layers that last wrote its bottoms.
+// Each layer is a node, and its inputs are the layers that last wrote its bottoms.
 Event GraphEvent(double time, const NetParameter& net) {
   GraphDef graph;
   graph.mutable_versions()->set_producer(22);
@@ -108,7 +108,7 @@ Event ScalarEvent(const Metrics& metrics, bool has_several_tests) {
     }
   }
   for (const auto& [name, number] : metrics.outputs()) {
-    // "loss" is also the name of most nets' only output.
+    // "loss" is also the name of the only output of most nets.
     if (name != "loss") AddScalar(folder + name, number, &summary);
   }
   return event;
@@ -124,7 +124,7 @@ Summary::Value HistogramOf(const std::string& tag, const float* values, int64_t 
   Histogram& histogram = *result.mutable_histo();
   if (finite.empty()) return result;
   const auto [least, most] = std::minmax_element(finite.begin(), finite.end());
-  // The last limit is beyond all values, also where all are equal.
+  // The last limit is above all values, even if all are equal.
   const double range = std::max({*most - *least, 1e-6 * std::abs(*least), 1e-12});
   const double width = range / kBuckets;
   std::array<double, kBuckets> buckets = {};

@@ -1,4 +1,4 @@
-// EventFile: a file of events that TensorBoard reads.
+// EventFile: a file of events for TensorBoard.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace caffe::runs {
 
-// In a folder, under a name that no other process chooses. Throws IoError, as Append does.
+// Creates a file with a unique name in a folder. Throws IoError, as Append does.
 class EventFile {
  public:
   explicit EventFile(const std::string& folder);
 
-  // One record: length, its check sum, the event, its check sum.
+  // Appends one record: length, its checksum, the event, its checksum.
   void Append(Event event);
 
  private:
@@ -24,12 +24,12 @@ class EventFile {
 
 // `time`: seconds since 1970.
 Event GraphEvent(double time, const NetParameter& net);
-// Voids what an earlier process wrote of steps from this one on.
+// Invalidates steps from this one on that an earlier process wrote.
 Event StartEvent(double time, int step);
-// The numbers of a train or test record as curves: train/loss, test/accuracy, and of several test
-// nets test0/accuracy, test1/accuracy.
+// Converts the numbers of a train or test record to curves: train/loss, test/accuracy or, with
+// several test nets, test0/accuracy, test1/accuracy.
 Event ScalarEvent(const Metrics& metrics, bool has_several_tests);
-// How values are spread, those that are not finite left out.
+// The distribution of the finite values.
 Summary::Value HistogramOf(const std::string& tag, const float* values, int64_t count);
 
 }  // namespace caffe::runs

@@ -10,7 +10,7 @@ namespace caffe {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenShows(100);
-// Over how long the speed is averaged.
+// Averaging period of the speed, in seconds.
 constexpr double kSecondsOfSpeed = 5;
 
 std::string Formatted(const char* format, double number) {
@@ -60,7 +60,7 @@ void LiveLine::OnIteration(const IterationReport& report) {
   Show(Items(report, now));
 }
 
-// Older iterations fade out.
+// Older iterations fade exponentially.
 void LiveLine::Average(const TrainingSpeed& speed) {
   const double kept = std::exp(-speed.seconds / kSecondsOfSpeed);
   recent_.seconds = recent_.seconds * kept + speed.seconds;
@@ -71,7 +71,7 @@ void LiveLine::Average(const TrainingSpeed& speed) {
   }
 }
 
-// What matters most comes first, because a narrow terminal has no place for the rest.
+// The most important items come first, because a narrow terminal has no room for the rest.
 std::vector<std::string> LiveLine::Items(const IterationReport& report,
                                          Clock::time_point now) const {
   const int done = report.iteration + 1;

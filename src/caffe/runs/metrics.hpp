@@ -1,4 +1,4 @@
-// Metrics: what observers hear, as the records of metrics.jsonl.
+// Metrics: converts reports of observers to records of metrics.jsonl.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ Metrics MetricsOf(const TestReport& report);
 Metrics MetricsOf(const SnapshotReport& report);
 Metrics MetricsOf(const TrainingEnd& end);
 
-// Since 1970, to the millisecond.
+// Seconds since 1970, with a resolution of one millisecond.
 double SecondsNow();
 
-// "finished", "stopped", "early stopping" or "failed".
+// Returns "finished", "stopped", "early stopping" or "failed".
 std::string NameOf(TrainingEnd::Reason reason);
 
-// On one line, without its end, or on many. Numbers that are not finite are the strings "NaN",
-// "Infinity" and "-Infinity".
+// On one line, without a newline at its end, or on several. Numbers that are not finite become the
+// strings "NaN", "Infinity" and "-Infinity".
 std::string ToJson(const google::protobuf::Message& message, bool on_one_line);
 
 }  // namespace caffe::runs

@@ -32,7 +32,7 @@ std::string TimeNow() {
   return text;
 }
 
-// As one would type it into a shell.
+// Quotes a word as for a shell.
 std::string Quoted(const std::string& word) {
   const char* const plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@%";
@@ -67,7 +67,7 @@ Run ReadRun(const std::string& path) {
   return run;
 }
 
-// Whether training in the folder wrote something to resume from.
+// True if training in the folder has written a snapshot to resume from.
 bool HasSnapshot(const std::string& folder) {
   RequireNoPipe(folder + "/metrics.jsonl");
   std::ifstream lines(folder + "/metrics.jsonl");

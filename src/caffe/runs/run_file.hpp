@@ -1,4 +1,4 @@
-// RunFile: run.json, which says of a run folder who trained what, when and how.
+// RunFile: run.json, which describes the sessions of a run folder.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace caffe::runs {
 
 class RunFile {
  public:
-  // Reads what the folder has. Throws InvalidArgument where that is no run, and, if `resumes` is
-  // false, where it is a run with snapshots or one that has not ended.
+  // Reads the existing file. Throws InvalidArgument if the folder is not a run folder and, if
+  // `resumes` is false, if it holds a run with snapshots or one that has not ended.
   RunFile(const std::string& folder, bool resumes);
 
-  // How many times training was started, this one included.
+  // Number of training sessions, including this one.
   int sessions() const { return run_.sessions_size(); }
-  // Write the file anew. Throw IoError.
+  // Rewrite the file. Throw IoError.
   void Start(const TrainingStart& start);
   void End(const TrainingEnd& end);
 

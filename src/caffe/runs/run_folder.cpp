@@ -25,7 +25,7 @@ namespace {
 
 using runs::Metrics;
 
-// Iterations between records of a solver that displays nothing.
+// Iterations between records if the solver displays nothing.
 constexpr int kUsualInterval = 100;
 
 std::string Made(const std::string& folder) {
@@ -33,7 +33,7 @@ std::string Made(const std::string& folder) {
   return folder;
 }
 
-// Whether a run writes a file of that name: "plan.json", "solver.2.prototxt".
+// True if a run writes a file of that name, such as "plan.json" or "solver.2.prototxt".
 bool IsOfRun(const std::string& name) {
   const bool is_definition = name.starts_with("solver.") || name.starts_with("train_net.") ||
                              name.starts_with("test_net_");
@@ -99,7 +99,7 @@ class RunFolder::Impl {
 
   void Display(const DisplayReport& report) { outputs_ = report.outputs; }
 
-  // Of what has a line and points on curves.
+  // For events with both a record and points on curves.
   void Curve(const Metrics& metrics) {
     Record(metrics);
     Append(runs::ScalarEvent(metrics, has_several_tests_));
@@ -116,7 +116,7 @@ class RunFolder::Impl {
   }
 
  private:
-  // Training must not be lost for a file about it.
+  // Failing to write a report must not end training.
   void Try(const std::function<void()>& write) {
     try {
       write();
@@ -135,7 +135,8 @@ class RunFolder::Impl {
     });
   }
 
-  // What a resumed run does not change keeps its file; what it does gets a number.
+  // A definition that a resumed run does not change keeps its file; a changed one gets a numbered
+  // file.
   void WriteText(const std::string& stem, const google::protobuf::Message& message) {
     const std::string first = path_ + "/" + stem + ".prototxt";
     std::string text;
@@ -191,7 +192,7 @@ class RunFolder::Impl {
   runs::AppendFile metrics_;
   std::optional<runs::EventFile> events_;
   Trace trace_;
-  Solver* solver_ = nullptr;  // while it trains
+  Solver* solver_ = nullptr;  // only during training
   bool has_started_ = false, has_several_tests_ = false, has_warned_ = false;
   // Since the last record.
   TrainingSpeed speed_;

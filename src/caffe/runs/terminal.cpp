@@ -28,12 +28,12 @@ size_t Columns() {
 void WriteAll(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    if (written <= 0) return;  // the terminal is gone
+    if (written <= 0) return;  // the terminal was closed
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
 
-// glog's lines of one level or higher, as its log files get them. glog deletes it.
+// Receives glog's lines of one level and above, as its log files do. glog deletes the object.
 class TerminalLogger final : public google::base::Logger {
  public:
   explicit TerminalLogger(Terminal* terminal) : terminal_(terminal) {}
@@ -44,7 +44,7 @@ class TerminalLogger final : public google::base::Logger {
   google::uint32 LogSize() override { return 0; }
 
  private:
-  Terminal* terminal_;  // null: drops the lines
+  Terminal* terminal_;  // null: discards the lines
 };
 
 // Before glog is initialised, as in a Python program, it writes to standard error.
@@ -54,7 +54,7 @@ bool LogsToStandardError() {
 
 void LogThrough(Terminal* terminal) {
   if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging("");
-  // A line goes to the logger of its level and to those of all lower ones.
+  // glog passes a line to the loggers of its level and of all lower ones.
   google::base::SetLogger(google::GLOG_INFO, new TerminalLogger(terminal));
   for (const auto level : {google::GLOG_WARNING, google::GLOG_ERROR, google::GLOG_FATAL}) {
     google::base::SetLogger(level, new TerminalLogger(nullptr));
@@ -66,7 +66,7 @@ void LogThrough(Terminal* terminal) {
 }  // namespace
 
 Terminal* Terminal::Get() {
-  // Lives as long as the process, like what logs.
+  // Never destroyed, because logging may continue until the process ends.
   static Terminal* const terminal = [] {
     Terminal* made = LogsToStandardError() && CanEraseLines() ? new Terminal : nullptr;
     if (made != nullptr) LogThrough(made);
@@ -89,7 +89,8 @@ void Terminal::Write(std::string_view text) {
   WriteAll(all);
 }
 
-// A character in the last column would start a new row. Half a number would be another number.
+// A character in the last column would start a new row. Items are never split, because a truncated
+// number would be misleading.
 std::string Terminal::Row() const {
   const size_t columns = Columns();
   std::string row;

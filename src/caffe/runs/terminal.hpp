@@ -1,4 +1,4 @@
-// Terminal: a line at the bottom of a terminal that changes in place, below the log.
+// Terminal: a line at the bottom of a terminal, below the log, that is updated in place.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,17 @@
 
 namespace caffe {
 
-// All calls from any thread. Each writes to the terminal once, so that no half of a line is ever
-// to be seen.
+// Thread-safe. Each call writes to the terminal once, so that incomplete lines are never visible.
 class Terminal {
  public:
-  // Standard error; null where it is no terminal that can erase a line. From the first call on,
-  // glog's lines go through the terminal too.
+  // Returns the terminal of standard error; null if it is not a terminal that can erase a line.
+  // After the first call, glog's lines also go through it.
   static Terminal* Get();
 
-  // Shows the first of `items`, as many as fit into one row, in place of the line before. None:
-  // erases it.
+  // Replaces the line by the first of `items`, as many as fit into one row. An empty list erases
+  // it.
   void Show(const std::vector<std::string>& items);
-  // Writes text that stays, above the line.
+  // Writes permanent text above the line.
   void Write(std::string_view text);
 
  private:

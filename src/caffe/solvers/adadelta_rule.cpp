@@ -3,7 +3,7 @@
 namespace caffe {
 namespace {
 
-// AdaDelta (Zeiler 2012); momentum is its decay.
+// AdaDelta (Zeiler 2012); momentum is its decay rate.
 class AdaDeltaRule final : public ElementwiseRule<ops::AdaDeltaUpdate> {
  public:
   explicit AdaDeltaRule(const SolverParameter& param) : ElementwiseRule(param) {

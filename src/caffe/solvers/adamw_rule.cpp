@@ -3,7 +3,7 @@
 namespace caffe {
 namespace {
 
-// Adam with decoupled weight decay (Loshchilov and Hutter 2019): regularization_type plays no part.
+// Adam with decoupled weight decay (Loshchilov and Hutter 2019); ignores regularization_type.
 class AdamWRule final : public ElementwiseRule<ops::AdamUpdate> {
  public:
   explicit AdamWRule(const SolverParameter& param) : ElementwiseRule(param) {

@@ -3,8 +3,8 @@
 namespace caffe {
 namespace {
 
-// AdaSecant (Gulcehre et al. 2017): rates from secants of the gradient. base_lr multiplies them; 1
-// is the paper's rule.
+// AdaSecant (Gulcehre et al. 2017): learning rates from secants of the gradient, multiplied by
+// base_lr; 1 is the paper's method.
 class AdaSecantRule final : public ElementwiseRule<ops::AdaSecantUpdate> {
  public:
   explicit AdaSecantRule(const SolverParameter& param) : ElementwiseRule(param) {

@@ -19,7 +19,7 @@ std::string OrNothing(const std::string& line) {
   return line.empty() ? "nothing" : StrCat("'", Printable(line), "'");
 }
 
-// "line 3 is 'lr: 1', rank 0 has 'lr: 2'".
+// Returns a text such as "line 3 is 'lr: 1', rank 0 has 'lr: 2'".
 std::string FirstDifference(const std::string& root, const std::string& other) {
   std::istringstream roots(root), others(other);
   std::string of_root, of_other;
@@ -47,7 +47,7 @@ std::string HashOf(const std::vector<SyncedTensor*>& tensors, const Net& net) {
 }  // namespace
 
 void CheckAgreement(Communicator& communicator, const std::vector<Fact>& facts) {
-  // The texts are long, and alike but for mistakes: their hashes first.
+  // The texts are long and usually equal, so their hashes are compared first.
   std::string hashes;
   for (const Fact& fact : facts) hashes += StrCat(Hash64(fact.text), " ");
   const std::vector<std::string> all = communicator.AllGather(hashes);
@@ -68,7 +68,7 @@ std::vector<Fact> FactsAboutStart(const SolverParameter& param, const Net& net) 
   SolverParameter alike = param;
   alike.clear_device_id();
   alike.clear_snapshot_prefix();
-  std::set<std::string> split;  // layers of which each rank has other rows
+  std::set<std::string> split;  // layers whose rows differ between ranks
   for (const LayerCall& call : net.graph().calls) {
     if (call.is_split) split.insert(call.layer->name());
   }

@@ -1,4 +1,4 @@
-// What ranks of several processes make sure of before they train together.
+// Checks that ranks of several processes agree before they train together.
 #pragma once
 
 #include <memory>
@@ -13,29 +13,29 @@
 
 namespace caffe {
 
-// Something that all ranks should have alike: its name, and its text in lines.
+// A text, in lines, that must be equal on all ranks, with a name for error messages.
 struct Fact {
   std::string name;  // "the solver"
   std::string text;
 };
 
-// All ranks call it, with facts of the same names. Throws InvalidArgument on all of them where one
-// differs: it names a rank that differs from rank 0, and the first line in which it does.
+// All ranks must call it, with facts of the same names. If a fact differs, throws InvalidArgument
+// on all of them, naming a rank that differs from rank 0 and the first different line.
 void CheckAgreement(Communicator& communicator, const std::vector<Fact>& facts);
 
-// Of a solver before its first step: version, solver, net and plan, without what belongs to one
-// machine (the device's number, where snapshots go).
+// Facts about a solver before its first update: version, solver, net and plan, without what is
+// specific to one machine (device number, snapshot path).
 std::vector<Fact> FactsAboutStart(const SolverParameter& param, const Net& net);
-// Of a solver after some iterations.
+// Facts about a solver after some iterations.
 std::vector<Fact> FactsAboutWeights(int iteration, const Net& net);
-// Of a solver that has been restored from a snapshot.
+// Facts about a solver that has been restored from a snapshot.
 std::vector<Fact> FactsAboutState(int iteration, const Net& net,
                                   const std::vector<std::shared_ptr<Blob>>& history);
 
-// As they lie in memory, on whichever device.
+// The elements in their memory layout, from any device.
 std::string ElementsOf(SyncedTensor& tensor, Device& device);
 
-// Of all layers, those that do not learn too.
+// Includes parameters that are not learnable.
 std::vector<SyncedTensor*> WeightTensors(const Net& net);
 
 }  // namespace caffe

@@ -9,7 +9,7 @@
 namespace caffe {
 namespace {
 
-// The first field with a number in [first, last] that is set, "" without one.
+// Returns the first set field with a number in [first, last]; "" if there is none.
 std::string SetField(const google::protobuf::Message& message, int first, int last) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
@@ -19,7 +19,7 @@ std::string SetField(const google::protobuf::Message& message, int first, int la
   return "";
 }
 
-// Field numbers are those of caffe.proto, which names their origin.
+// The field numbers are those of caffe.proto, which names their origin.
 std::string NvcaffeField(const SolverParameter& solver, const NetParameter& net) {
   if (std::string field = SetField(solver, 41, 56); !field.empty()) return field;
   if (std::string field = SetField(net, 11, 20); !field.empty()) return field;

@@ -36,7 +36,7 @@ void Checkpoints::CheckSize(const History& history) const {
   for (const Net::LearnableParam& one : context_.net.learnable_params())
     weight_bytes += bytes_of(*one.blob) * (context_.param.snapshot_diff() ? 2 : 1);
   for (const std::shared_ptr<Blob>& blob : history) history_bytes += bytes_of(*blob);
-  if (context_.param.ema_decay() > 0) {  // the state has the parameters, too
+  if (context_.param.ema_decay() > 0) {  // the state contains the parameters, too
     for (const Net::LearnableParam& one : context_.net.learnable_params())
       history_bytes += bytes_of(*one.blob);
   }
@@ -95,11 +95,11 @@ std::string Checkpoints::WriteTo(const std::string& stem, const History& history
   return file;
 }
 
-// A file that cannot be removed is no reason to end training.
+// Failing to remove a file must not end training.
 void Checkpoints::RemoveOlder(const std::string& newest) {
   const auto most = static_cast<size_t>(context_.param.keep_snapshots());
   if (most == 0) return;
-  std::erase(kept_, newest);  // written again after a resume
+  std::erase(kept_, newest);  // if written again after a resume
   kept_.push_back(newest);
   while (kept_.size() > most) {
     try {
@@ -130,7 +130,7 @@ void Checkpoints::SayWhatDiffers(const SolverProgress& progress, const std::stri
     warn(
         StrCat("its random_seed ", progress.seed, " goes on to be used, not this solver's ", seed));
   }
-  if (progress.solver.empty()) return;  // of other programs, or of an earlier version
+  if (progress.solver.empty()) return;  // from another program, or an earlier version
   const std::string solver = DifferencesOf(SolverIdentity(context_.param), progress.solver);
   if (!solver.empty()) warn(StrCat("this solver has ", solver));
   if (progress.net_hash != NetIdentity(context_.net)) {

@@ -1,4 +1,4 @@
-// Checkpoints: the snapshots that a run writes.
+// Checkpoints: writes the snapshots of a run.
 #pragma once
 
 #include <deque>
@@ -16,34 +16,35 @@ class Checkpoints {
  public:
   explicit Checkpoints(const SolverContext& context);
 
-  // Before hours of training, not after them. Throws IoError where no file can be written or
-  // another process writes them, and InvalidArgument where weights or history are too large for
+  // Called before training, to fail early. Throws IoError if no file can be written or another
+  // process writes snapshots there, and InvalidArgument if weights or history are too large for
   // their format.
   void CheckWritable(const History& history);
   void CheckSize(const History& history) const;
-  // From now on no other process writes snapshots with this prefix. Throws IoError where one does.
+  // Keeps other processes from writing snapshots with this prefix. Throws IoError if one already
+  // does.
   void LockPrefix();
-  // Each process has made the same steps from the same weights.
+  // Checks that each process has made the same updates from the same weights.
   void AgreeOnWeights(int iteration) const;
 
-  // Whether the solver asks for one after so many iterations.
+  // True if the solver asks for a snapshot after `iteration` iterations.
   bool IsDue(int iteration) const;
-  // Throws Error, naming the blob, where weights are not finite: training cannot go on, and no
-  // snapshot may hold them. `has_updated`: whether this run has changed them.
+  // Throws Error, naming the blob, if weights are not finite: training cannot continue, and no
+  // snapshot may contain them. `has_updated`: true if this run has changed them.
   void CheckWeights(int iteration, bool has_updated) const;
-  // On rank 0, which returns the state file's name; the others only take note. `check`, of the
-  // run's last one, is called on all ranks; see SnapshotOptions. Throws IoError.
+  // Writes on rank 0, which returns the state file's name; other ranks only record the iteration.
+  // `check`, for the run's last snapshot, is called on all ranks; see SnapshotOptions. Throws
+  // IoError.
   std::string Write(const History& history, SolverProgress progress,
                     const std::function<void()>& check = {});
-  // Writes <prefix>_best in the place of the one before. On rank 0; the others do nothing. Throws
-  // IoError, and then leaves that one.
+  // Replaces <prefix>_best. Writes on rank 0 only. Throws IoError, and then keeps the previous one.
   void WriteBest(const History& history, SolverProgress progress);
-  // Training goes on from that snapshot.
+  // Continues training from that snapshot.
   void TakeUp(const SolverProgress& progress);
-  // Warns where the snapshot from `file` is of a run with another seed, solver or net.
+  // Warns if the snapshot in `file` comes from a run with another seed, solver or net.
   void SayWhatDiffers(const SolverProgress& progress, const std::string& file) const;
 
-  // The iteration of the last one that was written or restored; -1: none.
+  // The iteration of the last snapshot that was written or restored; -1: none.
   int last() const { return last_; }
 
  private:
@@ -54,7 +55,7 @@ class Checkpoints {
   const SolverContext& context_;
   const std::string prefix_;
   int last_ = -1;
-  // State files of this run at the prefix, oldest first, where keep_snapshots limits them.
+  // State files of this run with the prefix, oldest first, if keep_snapshots limits them.
   std::deque<std::string> kept_;
   std::optional<PrefixLock> lock_;
 };

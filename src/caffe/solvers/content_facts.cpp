@@ -16,8 +16,8 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Whether the field names no file that is read: blobs and layers, which a file beside the net may
-// be called like, and what is written.
+// True if the field does not name an input file: names of blobs and layers, which may equal that of
+// a file in the same folder, and output files.
 bool NamesNoInput(const FieldDescriptor& field) {
   static const std::set<std::string> fields = {"name",
                                                "type",
@@ -31,10 +31,10 @@ bool NamesNoInput(const FieldDescriptor& field) {
   return fields.contains(field.name());
 }
 
-// One training's lines; each file is told of once.
+// The lines of one training; each file is listed once.
 class Lines {
  public:
-  // Each plain file that a text in the message names.
+  // Adds each regular file that a text in the message names.
   void AddFiles(const std::string& owner, const Message& message) {
     std::vector<const FieldDescriptor*> fields;
     const google::protobuf::Reflection& reflection = *message.GetReflection();

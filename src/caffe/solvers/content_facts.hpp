@@ -1,4 +1,4 @@
-// What the files hold that a training's definition names.
+// Describes the contents of the files that a training's definition names.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,9 @@
 
 namespace caffe {
 
-// A fact about the records of data layers, mean files, lists, HDF5 files, plug-ins and modules of
-// layers in Python: a line for each. Large files are sampled. Weights are left out: rank 0's count.
+// A fact with one line each for the records of data layers, mean files, lists, HDF5 files, plug-ins
+// and Python layer modules. Large files are sampled. Weights are excluded, because those of rank 0
+// are used.
 Fact FactAboutContent(const SolverParameter& param, const std::vector<const Net*>& nets);
 
 }  // namespace caffe

@@ -49,8 +49,7 @@ void DataParallel::Attach(Net& net) {
   device_ = TrainingNet(net).device();
   exchange_ = TrainingNet(net).exchange();
   std::vector<SyncedTensor*> gradients = TrainingNet(net).executor().Gradients();
-  for (const SplitParam& split :
-       TrainingNet(net).SplitParams())  // complete on the rank that has it
+  for (const SplitParam& split : TrainingNet(net).SplitParams())  // complete on the owning rank
     std::erase(gradients, &split.blob->diff_tensor());
   for (size_t i = 0; i < gradients.size(); ++i) index_[gradients[i]] = i;
   for (const std::shared_ptr<Layer>& layer : net.layers()) {
@@ -73,7 +72,7 @@ void DataParallel::MakeStatistics(Net& net) {
   written_weights_.emplace(device_, graph, weights);
 }
 
-// When all buckets are updated: what was gathered before that would be old.
+// Called after all buckets are updated, because weights gathered earlier would be stale.
 void DataParallel::ReduceWrittenWeights() {
   if (written_weights_->blocks().empty()) return;
   written_weights_->Gather();
@@ -104,7 +103,8 @@ void DataParallel::LetLayersSum(bool do_sum) {
 
 namespace {
 
-// Kernels of another thread than that which computes leave the processor to it.
+// Kernels run by any thread other than the computing one use one thread, to leave the processor to
+// it.
 GradientReducer::Update WithOneThreadElsewhere(GradientReducer::Update update) {
   if (!update) return update;
   return [update = std::move(update), computes = std::this_thread::get_id()](size_t bucket) {
@@ -146,10 +146,10 @@ DataParallel::Reduction::~Reduction() {
   parallel_.reducer_->Cancel();
 }
 
-// A GPU may load a kernel's code, take memory or make a recording only once all that it does is
-// done, and meanwhile the driver may keep the process's other GPUs from launching anything. A
-// reduction under way waits for other ranks. So none begins while the pass of this rank does any of
-// these, nor, in the first iterations, while that of another does.
+// A GPU can load a kernel's code, allocate memory or instantiate a captured graph only after all
+// its work is done, and meanwhile the driver may keep the process's other GPUs from launching. A
+// reduction in flight waits for other ranks. So no reduction starts while this rank's pass does any
+// of these or, in the first iterations, while another rank's pass does.
 bool DataParallel::Reduction::HoldsBack() const {
   if (parallel_.device_->is_host_accessible()) return false;
   return parallel_.IsFirstReduction() || !parallel_.net_->executor().is_settled();
@@ -160,7 +160,8 @@ void DataParallel::Reduction::TakeFinal(const SyncedTensor& gradient) {
   if (const auto index = parallel_.IndexOf(gradient)) parallel_.reducer_->MarkReady(*index);
 }
 
-// The forward pass is over when the first gradient is final, so these travel beside backward.
+// The forward pass is over when the first gradient is final, so statistics are sent during
+// backward.
 void DataParallel::Reduction::GatherStatistics() {
   if (std::exchange(has_statistics_, true) || parallel_.statistics_->blocks().empty()) return;
   parallel_.statistics_->Gather();
@@ -176,12 +177,12 @@ double DataParallel::Reduction::Finish(double loss) {
   {
     const TraceSpan span("wait for reduction");
     const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
-    if (parallel_.IsFirstReduction()) {  // returns when all ranks are here
+    if (parallel_.IsFirstReduction()) {  // returns when all ranks have arrived
       double none = 0;
       parallel_.communicator_->AllReduceSumInPass({&none, 1});
     }
     for (const SyncedTensor* gradient : held_back_) TakeFinal(*gradient);
-    GatherStatistics();  // of a net without gradients
+    GatherStatistics();  // for a net without gradients
     parallel_.waited_ += parallel_.reducer_->Wait();
     is_finished_ = true;
     parallel_.statistics_->Scatter();
@@ -192,7 +193,7 @@ double DataParallel::Reduction::Finish(double loss) {
   return sum ? *sum / parallel_.ranks_ : parallel_.Mean(loss);
 }
 
-// Nothing for gradients that are not reduced: each rank has a part of them.
+// Empty for gradients that are not reduced, because each rank has its own part of them.
 std::optional<size_t> DataParallel::IndexOf(const SyncedTensor& gradient) const {
   const auto found = index_.find(&gradient);
   return found == index_.end() ? std::nullopt : std::optional(found->second);
@@ -207,7 +208,7 @@ std::string DataParallel::ReportWaits(int iteration) {
   constexpr int kIterations = 100;
   if (ranks_ == 1 || !is_root()) return "";
   const auto now = std::chrono::steady_clock::now();
-  if (iterations_++ == 0) {  // the first one is slower than those after it
+  if (iterations_++ == 0) {  // the first iteration is slower than the others
     begin_ = now;
     waited_ = {};
     return "";
@@ -303,7 +304,7 @@ void DataParallel::Share(std::vector<std::vector<double>>* batches) {
   communicator_->AllReduceSum(sizes);
   std::vector<double> numbers;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    (*batches)[i].resize(static_cast<size_t>(sizes[i]));  // zeros where another rank has them
+    (*batches)[i].resize(static_cast<size_t>(sizes[i]));  // zeros for batches of other ranks
     numbers.insert(numbers.end(), (*batches)[i].begin(), (*batches)[i].end());
   }
   communicator_->AllReduceSum(numbers);

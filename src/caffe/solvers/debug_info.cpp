@@ -14,7 +14,7 @@ double Mean(double sum, const Blob& blob) {
   return blob.count() == 0 ? 0 : sum / static_cast<double>(blob.count());
 }
 
-// A parameter's own name, or its number in the layer.
+// A parameter's own name, or its index in the layer.
 std::string DisplayName(const LayerCall& call, size_t param) {
   const LayerParameter& layer = call.layer->param();
   const int i = static_cast<int>(param);
@@ -99,7 +99,7 @@ void LogUpdateValues(const Net& net, const std::map<const Blob*, std::vector<dou
       LOG(INFO) << "    [Update] Layer " << net.layer_names()[i] << ", param "
                 << DisplayName(calls[i], k) << " data: " << Mean(data, blob)
                 << "; diff: " << Mean(update, blob);
-      after.erase(found);  // shared parameters belong to their first layer
+      after.erase(found);  // shared parameters are listed with their first layer
     }
   }
 }

@@ -8,13 +8,13 @@
 
 namespace caffe {
 
-// Of a keep-all net, after its forward and its backward pass.
+// Logs values of a keep-all net, after its forward or backward pass.
 void LogForwardValues(const Net& net);
 void LogBackwardValues(const Net& net);
 
-// Each learnable parameter's values.
+// Returns the values of each learnable parameter.
 std::map<const Blob*, std::vector<double>> ParamValues(const Net& net);
-// After an update: parameters as they were `before` it, and what it took from them.
+// After an update: logs the parameters `before` it and the change that it made.
 void LogUpdateValues(const Net& net, const std::map<const Blob*, std::vector<double>>& before);
 
 }  // namespace caffe

@@ -57,7 +57,7 @@ void DetectionScore::Add(const Blob& rows) {
     Class& one = classes_[static_cast<int>(row[1])];
     if (row[0] == -1) {
       one.objects += row[2];
-    } else if (row[3] != 0 || row[4] != 0) {  // else it found a difficult object
+    } else if (row[3] != 0 || row[4] != 0) {  // otherwise it found a difficult object
       one.detections.push_back({row[2], row[3] != 0 && !std::isnan(row[2])});
     }
   }

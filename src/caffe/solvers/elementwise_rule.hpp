@@ -1,4 +1,4 @@
-// What rules have in common whose step is one formula per element.
+// Common base of optimizers whose update is one formula per element.
 #pragma once
 
 #include <cmath>
@@ -48,14 +48,14 @@ class ElementwiseRule : public UpdateRule {
             " knows none; set momentum: 0 or leave it out");
   }
 
-  // delta, where it keeps a division finite.
+  // Returns delta, for optimizers where it keeps a division finite.
   static double DeltaOf(const SolverParameter& param) {
     Require(std::isfinite(param.delta()) && param.delta() >= 0, "solver: delta is ", param.delta(),
             "; it must be 0 or more and finite");
     return param.delta();
   }
 
-  // momentum2, of rules whose two moments are corrected as Adam's.
+  // Returns momentum2, for optimizers whose two moments are corrected as in Adam.
   static double Momentum2Of(const SolverParameter& param) {
     Require(param.momentum() >= 0 && param.momentum() < 1, "solver: momentum is ", param.momentum(),
             "; ", param.type(), " needs it in [0, 1)");
@@ -67,8 +67,8 @@ class ElementwiseRule : public UpdateRule {
   UpdateOp op_;
 };
 
-// sqrt(1 - momentum2^t) / (1 - momentum^t) in step t, counted from 1: takes out what moments that
-// start at 0 are short of (Kingma and Ba 2015).
+// sqrt(1 - momentum2^t) / (1 - momentum^t) in update t, counted from 1: corrects the bias of
+// moments that start at 0 (Kingma and Ba 2015).
 inline double AdamCorrection(const StepScalars& step, double momentum2) {
   const double t = step.iteration + 1;
   return std::sqrt(1 - std::pow(momentum2, t)) / (1 - std::pow(step.momentum, t));

@@ -1,4 +1,4 @@
-// Kernels for what a solver computes outside of its net's plan.
+// Finds kernels for computations of a solver outside its net's plan.
 #pragma once
 
 #include "caffe/graph/graph.hpp"
@@ -6,8 +6,8 @@
 
 namespace caffe {
 
-// The first candidate of the plan's device that serves, by the settings that the plan was made
-// with. Throws Unsupported with what they refused for.
+// Returns the first candidate of the plan's device that accepts, with the settings that the plan
+// was compiled with. Throws Unsupported with the refusal reasons.
 Kernel FindKernel(const Op& op, std::span<const OperandDesc> inputs,
                   std::span<const OperandDesc> outputs, const Graph& graph);
 

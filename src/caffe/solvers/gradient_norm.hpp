@@ -1,4 +1,4 @@
-// GradientNorm: the L2 norm of all gradients together, for those who watch a run.
+// GradientNorm: the L2 norm of all gradients together, for monitoring.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,14 @@
 
 namespace caffe {
 
-// Finds its kernel and memory once, a few numbers for each parameter; nothing is computed until
-// somebody asks.
+// Finds its kernel and allocates a few numbers per parameter once; computes only on request.
 class GradientNorm {
  public:
-  // Of some of the net's parameters. The net outlives this. Throws Unsupported where the device has
-  // no kernel for their types.
+  // For some of the net's parameters. The net must outlive this object. Throws Unsupported if the
+  // device has no kernel for their types.
   GradientNorm(const TrainingNet& net, const std::vector<Net::LearnableParam>& parameters);
 
-  // Of the gradients as they are, scaled or not. Waits for the device.
+  // Norm of the gradients as stored, scaled or not. Waits for the device.
   double Measure();
 
  private:

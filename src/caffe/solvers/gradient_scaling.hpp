@@ -1,4 +1,4 @@
-// The net's fields of gradient scaling, and when it gives up.
+// Reads the net's gradient scaling fields, and stops training after too many skipped updates.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 
 namespace caffe {
 
-// By the net's global_grad_scale fields. A net that sets none of them has an adaptive scale where
+// Reads the net's global_grad_scale fields. If none is set, the scale is adaptive if
 // `adaptive_by_default`. Throws InvalidArgument for a factor that is not positive and finite.
 ops::GradientScaleRule MakeGradientScaleRule(const NetParameter& net, bool adaptive_by_default);
 
-// Throws Error after kMostSkippedSteps in a row: smaller scales do not help then. Its text ends
-// with what `cause` finds, where it finds something (Net::DescribeFirstNonFinite).
+// Throws Error after kMostSkippedSteps skipped updates in a row, because smaller scales do not help
+// then. Its text ends with the result of `cause`, unless empty (Net::DescribeFirstNonFinite).
 inline constexpr int kMostSkippedSteps = 100;
 void CheckSkippedSteps(const ops::StepState& state, const std::function<std::string()>& cause);
 

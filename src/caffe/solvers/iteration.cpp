@@ -26,10 +26,10 @@ void Iteration::BeginRun() {
   pace_ = PaceOfRun();
 }
 
-// A device that the host cannot look into works on while the host goes on, unless something needs
-// each iteration's loss or numbers at once. On the CPU several ranks update as gradients come,
-// unless something looks at them, or would take the update back, before all of it is done. Each
-// rank decides for itself, because the bits are the same.
+// A device whose memory the host cannot access runs ahead of the host, unless each iteration's loss
+// or numbers are needed at once. On the CPU, several ranks update parameters while gradients
+// arrive, unless the values are inspected, or the update could have to be undone, before it is
+// complete. Each rank decides on its own, because the results are bitwise the same.
 Iteration::Pace Iteration::PaceOfRun() const {
   const SolverParameter& param = context_.param;
   if (!context_.callbacks.empty() || param.debug_info() || param.lr_policy() == "plateau")
@@ -45,7 +45,7 @@ Iteration::Pace Iteration::PaceOfRun() const {
 
 void Iteration::Run() {
   Pace pace = pace_;
-  // Displayed iterations are awaited, so that the loss and the blobs belong to the same one.
+  // Displayed iterations run synchronously, so that loss and blobs belong to the same iteration.
   if (context_.IsDisplayed(number_)) {
     if (pace == Pace::kReplayed) pace = Pace::kLagging;
     if (pace == Pace::kByBucket) pace = Pace::kStep;
@@ -54,13 +54,13 @@ void Iteration::Run() {
     updates_.updater().Schedule(NextStep());
     Launch(&updates_.updater());
     TakeLosses(1);
-    updates_.TakeReports(first_);  // of the iteration before, as in ApplyUpdate
+    updates_.TakeReports(first_);  // of the previous iteration, as in ApplyUpdate
     updates_.SendReport(number_);
   } else {
     const bool is_displayed = context_.IsDisplayed(number_);
     if (pace == Pace::kLagging) {
       Launch(nullptr);
-      // While the device computes this iteration, the host looks at the one before.
+      // While the device computes this iteration, the host processes the previous one.
       TakeLosses(is_displayed ? 0 : 1);
     } else {
       TakeLoss(number_, ForwardBackward(pace));
@@ -83,7 +83,7 @@ void Iteration::Finish() {
 bool Iteration::Break() {
   const bool is_half_updated =
       std::exchange(updates_by_bucket_, false) && context_.parallel.has_updated();
-  if (is_half_updated) updates_.updater().Finish();  // blobs show what is there
+  if (is_half_updated) updates_.updater().Finish();  // so that blobs show the real state
   return is_half_updated;
 }
 
@@ -92,7 +92,7 @@ void Iteration::BeginPasses() {
   updates_.updater().BeginIteration();
 }
 
-// `index`: within the iteration.
+// `index`: of the pass within the iteration.
 TrainingPass Iteration::NextPass(int index) const {
   const bool keeps_diffs = context_.options.keep_all || context_.param.debug_info();
   // Each rank draws its own random numbers.
@@ -104,7 +104,7 @@ TrainingPass Iteration::NextPass(int index) const {
           .loss_scale = updates_.loss_scale()};
 }
 
-// `update` follows the last pass; null where it comes later.
+// `update` is appended to the last pass; null if it is launched later.
 void Iteration::Launch(AppendedWork* update) {
   BeginPasses();
   for (int i = 0; i < context_.param.iter_size(); ++i) {
@@ -127,7 +127,7 @@ void Iteration::TakeLosses(size_t left_under_way) {
 }
 
 void Iteration::TakeLoss(int iteration, float loss) {
-  // With gradient scaling a bad step is skipped, or ends the run when they do not stop.
+  // With gradient scaling a bad update is skipped; too many in a row end the run.
   if (!updates_.scales_gradients())
     CheckLoss(context_, {iteration, has_updated(), checkpoints_.last()}, loss);
   loss_.Add(loss);
@@ -142,7 +142,7 @@ float Iteration::LossOfWeights() const {
   return loss;
 }
 
-// The mean loss of all ranks and passes.
+// Returns the mean loss over all ranks and passes.
 float Iteration::ForwardBackward(Pace pace) {
   float loss = 0;
   BeginPasses();
@@ -151,7 +151,7 @@ float Iteration::ForwardBackward(Pace pace) {
       if (callback.on_forward) callback.on_forward();
     }
     const TrainingPass pass = NextPass(i);
-    float own = 0;  // of this pass, on this rank
+    float own = 0;  // of this pass and rank
     if (i + 1 < context_.param.iter_size()) {
       loss += own = context_.training_net.ForwardBackward(pass);
     } else {
@@ -166,8 +166,8 @@ float Iteration::ForwardBackward(Pace pace) {
   return loss;
 }
 
-// Gradients are added up over the passes of an iteration, so the last one makes them final.
-// `earlier`: the losses of the others. The mean over all ranks and passes.
+// Gradients are accumulated over the passes of an iteration, so they are final in the last one.
+// `earlier`: sum of the losses of the other passes. Returns the mean over all ranks and passes.
 float Iteration::LastPass(TrainingPass pass, float earlier, Pace pace, float* own) {
   const auto of_iteration = [&](float loss) {
     return (earlier + loss) / static_cast<float>(context_.param.iter_size());
@@ -194,12 +194,12 @@ void Iteration::ApplyUpdate() {
     updates_.SendReport(number_);
     return updates_.TakeReports(first_);
   }
-  updates_.TakeReports(first_);  // of the iteration before, so nothing that runs is waited for
+  updates_.TakeReports(first_);  // of the previous iteration, so no running work is awaited
   std::map<const Blob*, std::vector<double>> before;
   if (context_.LogsValues(number_)) before = ParamValues(context_.net);
   const bool is_displayed = context_.IsDisplayed(number_);
   const StepReport measured = is_displayed ? updates_.Measure() : StepReport();
-  // How LARC decides is known after the step.
+  // LARC's rates are known only after the update.
   const bool tells_later = is_displayed && context_.param.larc();
   const StepScalars step = rates_.StepAt(number_, loss_.mean());
   if (!tells_later) TellRate(step, measured);

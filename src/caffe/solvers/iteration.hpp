@@ -1,4 +1,4 @@
-// Iteration: the steps of training, one after the other.
+// Iteration: runs the training iterations one after the other.
 #pragma once
 
 #include <deque>
@@ -12,43 +12,43 @@
 
 namespace caffe {
 
-// Numbers are those of this run or, after Restore(), of the one that goes on.
+// Iterations are counted from the start of this run or, after Restore(), of the resumed run.
 class Iteration {
  public:
   Iteration(const SolverContext& context, const UpdateRule& rule, const Checkpoints& checkpoints);
 
-  // How many have been made.
+  // Number of completed iterations.
   int number() const { return number_; }
-  // Whether this run has made one, and so may have changed the weights.
+  // True if this run has completed an iteration, and so may have changed the weights.
   bool has_updated() const { return number_ > first_; }
   const Updates& updates() const { return updates_; }
   SmoothedLoss& loss() { return loss_; }
   double LearningRate() { return rates_.LearningRateAt(number_); }
 
-  // Chooses how the ones that follow are made: by now it is known who looks at them.
+  // Chooses how the following iterations are run; observers and callbacks are known by now.
   void BeginRun();
-  // Makes the next one. Throws Error where its loss is not a number.
+  // Runs the next iteration. Throws Error if its loss is not finite.
   void Run();
-  // The mean loss of all ranks in one more forward pass. Throws Error where it is not a number.
+  // Returns the mean loss of all ranks in one more forward pass. Throws Error if it is not finite.
   float LossOfWeights() const;
-  // Waits for losses and decisions that a device has yet to tell.
+  // Waits for losses and decisions that a device has not reported yet.
   void Finish();
-  // An error has ended one. Whether some parameters are updated and others not.
+  // Ends an iteration after an error. Returns true if only some parameters are updated.
   bool Break();
   // Updates all parameters from their gradients.
   void ApplyUpdate();
 
-  // After Updates::CheckFits().
+  // Only after Updates::CheckFits().
   void Restore(const SnapshotReader& snapshot);
   void Describe(SolverProgress* progress) const;
 
  private:
-  // How an iteration is made; all have the same result.
+  // How an iteration is run; the results are the same.
   enum class Pace {
-    kStep,      // forward, backward, update, each awaited
-    kByBucket,  // parameters are updated while backward goes on, as their gradients become final
-    kLagging,   // the loss is asked for while the device computes the next iteration
-    kReplayed,  // the same, and the update is part of what the device replays
+    kStep,      // forward, backward, update; waits for each
+    kByBucket,  // updates parameters during backward, as their gradients become final
+    kLagging,   // waits for the loss while the device computes the next iteration
+    kReplayed,  // the same, and the update is part of the replayed graph
   };
   Pace PaceOfRun() const;
   float ForwardBackward(Pace pace);
@@ -67,9 +67,9 @@ class Iteration {
   Rates rates_;
   SmoothedLoss loss_;
   Pace pace_ = Pace::kStep;
-  int number_ = 0, first_ = 0;     // first: at the beginning, or of the snapshot that was restored
-  std::deque<int> launched_;       // those whose loss is not there yet
-  bool continues_window_ = false;  // its losses are those before a resumed run
+  int number_ = 0, first_ = 0;     // first_: 0, or that of the restored snapshot
+  std::deque<int> launched_;       // iterations whose loss is not known yet
+  bool continues_window_ = false;  // the loss window starts with losses before the resume
   bool updates_by_bucket_ = false;
 };
 

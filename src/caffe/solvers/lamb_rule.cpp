@@ -3,7 +3,7 @@
 namespace caffe {
 namespace {
 
-// Layer-wise adaptive moments (You et al. 2020); weight decay is part of the direction.
+// Layer-wise adaptive moments (You et al. 2020); weight decay is part of the update direction.
 class LAMBRule final : public ElementwiseRule<ops::LambUpdate> {
  public:
   explicit LAMBRule(const SolverParameter& param) : ElementwiseRule(param) {

@@ -1,4 +1,4 @@
-// SolverParameter's fields of LARC.
+// Parses SolverParameter's fields for LARC.
 #pragma once
 
 #include "caffe/ops/step_rules.hpp"

@@ -58,7 +58,7 @@ void LogNet(const Net& net, const std::string& source, int solver_states) {
     for (const Value* top : call.tops) bytes += static_cast<int64_t>(top->desc.bytes());
     LOG(INFO) << "Memory required for data: " << bytes;
   }
-  // A net for tests has no backward pass.
+  // A test net has no backward pass.
   for (size_t i = net.graph().options.with_backward ? calls.size() : 0; i-- > 0;) {
     LOG(INFO) << net.layer_names()[i] << (calls[i].needs_backward ? " needs" : " does not need")
               << " backward computation.";

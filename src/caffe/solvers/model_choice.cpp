@@ -12,10 +12,10 @@
 namespace caffe {
 namespace {
 
-// The name of SSD's mean average precision, whatever the output of the net is called.
+// Name of SSD's mean average precision, regardless of the output's name in the net.
 constexpr const char* kDetectionMetric = "detection_eval";
 
-// One number of a test net's outputs, by the name that metrics.jsonl gives it.
+// One number of a test net's outputs, with its name in metrics.jsonl.
 struct MetricPlace {
   std::string name;
   size_t net = 0, output = 0, element = 0;
@@ -93,7 +93,7 @@ ModelChoice::ModelChoice(const SolverParameter& param,
   Require(!test_nets.empty(), "solver: metric is '", metric_,
           "', but the run has no tests; set test_interval, and test_iter or a test net whose data "
           "layer counts its records");
-  // A short trial of a long training: worth a word, not a refusal.
+  // May be a short trial of a long training, so this is a warning, not an error.
   LOG_IF(WARNING, param.test_interval() > param.max_iter() && param.max_iter() > 0)
       << "solver: metric is '" << metric_ << "', but test_interval " << param.test_interval()
       << " is more than the " << param.max_iter()
@@ -110,12 +110,12 @@ ModelChoice::ModelChoice(const SolverParameter& param,
 double ModelChoice::ValueOf(const std::vector<TestReport>& tests) const {
   const TestReport& test = tests.at(net_);
   if (!test.detections.empty()) return test.detections.at(output_).mean_average_precision;
-  // A net's outputs may change their sizes.
+  // A net's outputs may change size.
   const std::vector<float>& values = test.outputs.at(output_).values;
   return element_ < values.size() ? values[element_] : std::numeric_limits<double>::quiet_NaN();
 }
 
-// False where the value is not a number.
+// False if the value is NaN.
 bool ModelChoice::IsBetter(double value, double than, double by) const {
   return falls_ ? value < than - by : value > than + by;
 }

@@ -1,4 +1,4 @@
-// ModelChoice: which model of a run is the best, and whether better ones still come.
+// ModelChoice: selects the best model of a run, and decides on early stopping.
 #pragma once
 
 #include <memory>
@@ -12,46 +12,46 @@
 
 namespace caffe {
 
-// Compares tests by one output, SolverParameter.metric. All ranks have the same reports and come to
+// Compares tests by one output, SolverParameter.metric. All ranks have the same reports and make
 // the same decisions.
 class ModelChoice {
  public:
-  // Throws InvalidArgument where no test net has the output, naming those that there are, where
-  // nothing is tested, and for fields of early stopping and kept snapshots that cannot be.
+  // Throws InvalidArgument if no test net has the output, naming those that exist, if there are no
+  // tests, and for invalid fields of early stopping and kept snapshots.
   ModelChoice(const SolverParameter& param, const std::vector<std::shared_ptr<Net>>& test_nets);
 
   bool is_on() const { return !metric_.empty(); }
 
-  // Before the tests of a run.
+  // Called before the tests of a run.
   void BeginRun() { has_ended_ = false; }
-  // The tests after so many iterations. Whether their model is the best so far; one whose metric is
-  // not a number never is.
+  // Takes the tests after `iteration` iterations. Returns true if their model is the best so far;
+  // never if its metric is NaN.
   bool Take(int iteration, const std::vector<TestReport>& tests);
-  // Whether the last Take() has ended the run: by early_stopping.
+  // True if the last Take() ended the run through early_stopping.
   bool has_ended() const { return has_ended_; }
-  // "accuracy was best (0.91) after 3000 iterations and not in 5 tests since".
+  // Returns a text such as "accuracy was best (0.91) after 3000 iterations and not in 5 tests
+  // since".
   std::string WhyEnded() const;
 
-  // A run that goes on at `iteration` makes the test of that iteration again, so what it resumes
-  // from is without that test, unless its model was the best: such a test changes nothing when it
-  // comes again.
+  // A run that resumes at `iteration` repeats the test of that iteration, so the stored state
+  // excludes that test, unless its model was the best: then repeating it changes nothing.
   void Describe(int iteration, SolverProgress* progress) const;
   void Restore(const SolverProgress& progress);
 
  private:
-  // The value of the metric in a test; NaN where it is not a number.
+  // The value of the metric in a test; may be NaN.
   double ValueOf(const std::vector<TestReport>& tests) const;
   bool IsBetter(double value, double than, double by) const;
 
-  const std::string metric_;  // empty: none
+  const std::string metric_;  // empty if there is none
   const int early_stopping_;
   const double delta_;
-  size_t net_ = 0;     // whose output it is
-  size_t output_ = 0;  // among its outputs
+  size_t net_ = 0;     // test net with the output
+  size_t output_ = 0;  // index among its outputs
   size_t element_ = 0;
   bool falls_ = false;
-  BestTest now_, before_;  // before: as it was before the last test
-  int judged_ = -1;        // iteration of that test
+  BestTest now_, before_;  // before_: state before the last test
+  int judged_ = -1;        // iteration of the last test
   bool has_ended_ = false;
 };
 

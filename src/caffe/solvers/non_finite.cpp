@@ -34,18 +34,18 @@ std::string WhyNotFinite(bool has_updated) {
 
 std::string DescribeFirstNonFinite(const SolverContext& context, bool has_updated,
                                    const TrainingPass* backward) {
-  // Where layers are split, a rank cannot repeat its pass alone; the first that finds something
-  // ends the others' waiting.
+  // If layers are split, a rank cannot repeat its pass alone; the first rank that finds something
+  // ends the waiting of the others.
   const bool is_split = !context.training_net.SplitParams().empty();
   if (!is_split) context.parallel.LetLayersSum(false);
   const std::string found =
       context.training_net.DescribeFirstNonFinite(WhyNotFinite(has_updated), backward);
-  // One rank's batch may be the cause.
+  // The batch of a single rank may be the cause.
   return is_split ? found : context.parallel.FirstText(found);
 }
 
 std::string DescribeNonFiniteWeights(const SolverContext& context, bool has_updated) {
-  // Nearly always all are finite, which can be told without memory of its own.
+  // Nearly always all are finite, which can be checked without allocating memory.
   const auto all = [](const Net::LearnableParam&) { return true; };
   if (context.training_net.DescribeNonFiniteParameter(all, "").empty()) return "";
   const std::vector<SyncedTensor*> statistics = RunningStatistics(context.training_net);

@@ -1,4 +1,4 @@
-// Which layer and blob of a run are to blame for numbers that are not finite. For error messages.
+// Finds the layer and blob in which non-finite numbers first appear. For error messages.
 #pragma once
 
 #include <string>
@@ -7,36 +7,36 @@
 
 namespace caffe {
 
-// Where a run stands, for what is said of it.
+// The state of a run, for error messages.
 struct Moment {
   int iteration = 0;
-  bool has_updated = false;  // whether this run has changed the weights
+  bool has_updated = false;  // true if this run has changed the weights
   int last_snapshot = -1;    // its iteration; -1: none
 };
 
-// Throws Error, naming the layer and blob, where the mean loss of all ranks is not a number.
+// Throws Error, naming the layer and blob, if the mean loss of all ranks is not finite.
 void CheckLoss(const SolverContext& context, const Moment& moment, float loss);
 
-// Throws Error, naming the blob, where weights are not finite after the last of some steps. Only
-// where the host can look at them: on a GPU a copy would take as long as a step, and the next
-// step's loss or the next snapshot tells.
+// Throws Error, naming the blob, if weights are not finite after the last of some updates. Only if
+// the host can access them: on a GPU a copy would take as long as an iteration, and the next loss
+// or snapshot reveals it.
 void CheckStepped(const SolverContext& context, const Moment& moment);
 
-// Why a parameter is not finite, as text that follows its name. `has_updated`: whether this run has
-// changed the weights.
+// Returns why a parameter is not finite, as text that follows its name. `has_updated`: true if this
+// run has changed the weights.
 std::string WhyNotFinite(bool has_updated);
 
-// The layer or blob in which NaN or infinity shows first in the last pass, which is made again; on
-// any rank. Empty where it does not show again. `backward`, the last pass, is given to look at
-// gradients, too. A run that asks this ends. All ranks ask together.
+// Repeats the last pass and returns the layer or blob in which NaN or infinity first appears, on
+// any rank; empty if it does not appear again. `backward`, the last pass, makes it inspect
+// gradients, too. Call it only when the run ends, and on all ranks.
 std::string DescribeFirstNonFinite(const SolverContext& context, bool has_updated,
                                    const TrainingPass* backward = nullptr);
 
-// The first parameter that training writes (weights that are updated, running statistics) and that
-// is not finite; else empty. Frozen parameters may be infinite on purpose. Runs nothing.
+// Returns the first non-finite parameter among those that training writes (updated weights, running
+// statistics), or "". Frozen parameters may be infinite on purpose. Runs nothing.
 std::string DescribeNonFiniteWeights(const SolverContext& context, bool has_updated);
 
-// " (the last snapshot is of iteration 5)"; empty for -1.
+// Returns " (the last snapshot is of iteration 5)", for example; empty for -1.
 std::string AboutLastSnapshot(int iteration);
 
 }  // namespace caffe

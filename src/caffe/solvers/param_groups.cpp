@@ -12,7 +12,7 @@
 namespace caffe {
 namespace {
 
-// The names that a parameter answers to: LAYER.INDEX, and that which the net's `param` gives it.
+// The names of a parameter: LAYER.INDEX, and the name that the net's `param` gives it.
 using NamesOfParam = std::vector<std::string>;
 
 std::vector<NamesOfParam> NamesOfParams(const Net& net) {
@@ -37,7 +37,7 @@ bool MatchesAny(const std::string& pattern, const NamesOfParam& names) {
       names, [&](const std::string& name) { return MatchesPattern(pattern, name); });
 }
 
-// "conv1.0, conv1.1 and 12 more".
+// Returns a text such as "conv1.0, conv1.1 and 12 more".
 std::string ListOf(const std::vector<std::string>& names) {
   constexpr size_t kMostNamed = 8;
   std::string list;
@@ -47,7 +47,7 @@ std::string ListOf(const std::vector<std::string>& names) {
   return list;
 }
 
-// The nearest name, or all of the layer with the nearest name.
+// Returns the nearest name, or all names of the layer with the nearest name.
 std::vector<std::string> NearNames(const std::string& plain, const std::vector<std::string>& all) {
   if (std::string nearest = NearestName(plain, all); !nearest.empty()) return {nearest};
   const auto layer_of = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
@@ -67,7 +67,7 @@ std::vector<std::string> NearNames(const std::string& plain, const std::vector<s
   for (const NamesOfParam& names : params) all.insert(all.end(), names.begin(), names.end());
   std::string plain = pattern;
   std::erase_if(plain, [](char c) { return c == '*' || c == '?'; });
-  // Part of a name, perhaps, such as that of a layer.
+  // The pattern may be a part of a name, such as that of a layer.
   std::vector<std::string> near;
   std::ranges::copy_if(all, std::back_inserter(near), [&](const std::string& name) {
     return plain.size() > 1 && name.find(plain) != std::string::npos;
@@ -92,7 +92,7 @@ bool MatchesPattern(const std::string& pattern, const std::string& name) {
       ++at;
       ++i;
     } else if (star != std::string::npos) {
-      at = star + 1;  // the star takes one more character
+      at = star + 1;  // let the star match one more character
       i = ++behind;
     } else {
       return false;

@@ -9,17 +9,17 @@
 
 namespace caffe {
 
-// What lr_mult and decay_mult of a parameter are multiplied by.
+// Factors of a parameter's lr_mult and decay_mult.
 struct ParamFactors {
   double lr_mult = 1, decay_mult = 1;
 };
 
-// Whether a whole name is as the pattern: * stands for any number of characters, ? for one.
+// True if the pattern matches the whole name: * is any number of characters, ? is one character.
 bool MatchesPattern(const std::string& pattern, const std::string& name);
 
-// One for each of the net's learnable parameters; empty where the solver has no groups. With
-// `logs`, says which parameters each group has. Throws InvalidArgument for a group without names,
-// factors that are not finite, and a name that no parameter has.
+// Returns one entry for each of the net's learnable parameters; empty if the solver has no groups.
+// With `logs`, logs the parameters of each group. Throws InvalidArgument for a group without names,
+// factors that are not finite, and a pattern that matches no parameter.
 std::vector<ParamFactors> FactorsOfGroups(const SolverParameter& param, const Net& net, bool logs);
 
 }  // namespace caffe

@@ -14,7 +14,7 @@ std::vector<OperandDesc> Describe(std::span<const TensorView> views) {
   return operands;
 }
 
-// What the rank updates of the parameter, in its memory or in another tensor of its shape.
+// The part of the parameter that the rank updates, in its memory or in another tensor of its shape.
 TensorDesc DescOf(const LearningParameter& one) {
   TensorDesc desc = one.param.blob->data_tensor().desc();
   if (one.part) desc.shape = Shape{one.part->count};
@@ -25,7 +25,7 @@ void* DataOf(const LearningParameter& one, SyncedTensor& tensor) {
   return static_cast<char*>(tensor.data()) + (one.part ? one.part->begin * element : 0);
 }
 
-// Adds up norms, and takes the larger one of the other measures; a NaN stays one.
+// Adds norms and takes the maximum of the other measures; NaN stays NaN.
 void Join(const double* measures, double* joined) {
   for (int i = 0; i < ops::kMeasures; ++i) {
     if (i != ops::kLargestGradient && i != ops::kLargestHalfGradient) {
@@ -153,8 +153,9 @@ bool ParameterUpdate::has_parts() const {
   return std::ranges::any_of(parameters_, [](const auto& one) { return one.part.has_value(); });
 }
 
-// Measures of parts become those of whole parameters, in the order of ranks, on all ranks alike.
-// Each rank's are told in a place of their own, because some are no sums.
+// Combines the measures of parts to those of whole parameters, in the order of the ranks and with
+// the same result on all of them. Each rank's measures have their own slots, because some are not
+// sums.
 void ParameterUpdate::MeasureOverRanks() const {
   const size_t own = parameters_.size() * ops::kMeasures;
   auto* const measures = measures_.as<double>();
@@ -187,7 +188,7 @@ void ParameterUpdate::Launch(Stream& stream) {
 }
 
 void ParameterUpdate::Finish() {
-  // A skipped step writes no copies, and the host does not know yet: what was stale stays stale.
+  // A skipped update writes no copies, and the host does not know yet: stale copies stay stale.
   made_.clear();
   std::copy_if(copies_.begin(), copies_.end(), std::back_inserter(made_),
                [&](const auto& copy) { return net_.executor().IsMade(copy); });

@@ -1,4 +1,4 @@
-// ParameterUpdate: a rule applied to some parameters of a net.
+// ParameterUpdate: updates some parameters of a net.
 #pragma once
 
 #include <functional>
@@ -23,29 +23,30 @@ struct PartOfParameter {
   int64_t begin = 0, count = 0;
 };
 
-// A parameter that learns.
+// A parameter to be updated.
 struct LearningParameter {
-  Net::LearnableParam param;  // as the rule sees it
+  Net::LearnableParam param;  // as the optimizer sees it
   size_t index = 0;           // among all learnable parameters
   std::vector<std::shared_ptr<Blob>> states;
-  // What this rank updates of a parameter that is split over ranks.
+  // For a parameter that is split over ranks: the part that this rank updates.
   std::optional<PartOfParameter> part = {};
 };
 
-// How ranks that each update a part of some parameters find the norms of all of them.
+// Sums norms over ranks that each update a part of some parameters.
 struct SumOverRanks {
   int rank = 0, ranks = 1;
-  std::function<void(std::span<double> numbers)> sum;  // over all ranks, which call it alike
+  std::function<void(std::span<double> numbers)> sum;  // over all ranks; all must call it
 };
 
-// Finds kernels and memory once; a step allocates nothing and waits for nothing. Several of one net
-// may be launched by several threads at a time; all else is for the solver's.
+// Finds kernels and allocates memory once; an update allocates nothing and waits for nothing.
+// Several threads may launch different objects of one net at a time; all other methods belong to
+// the solver's thread.
 //
-// Where a step is decided by norms, they are those of these parameters alone. Those of parts are
-// found over the ranks, so a step may wait for the others.
+// Decisions based on norms use the norms of these parameters only. Those of parts are summed over
+// the ranks, so the update may wait for other ranks.
 class ParameterUpdate {
  public:
-  // `step`: ops::kStepNumbers doubles in the device's memory. The rule and the net outlive this.
+  // `step`: ops::kStepNumbers doubles in device memory. `rule` and `net` must outlive this object.
   ParameterUpdate(const UpdateRule& rule, const ops::DecideStep& decide, const TrainingNet& net,
                   const TensorView& step, std::vector<LearningParameter> parameters,
                   const SumOverRanks& others);
@@ -55,14 +56,14 @@ class ParameterUpdate {
   const std::vector<LearningParameter>& parameters() const { return parameters_; }
   // A StepState followed by LARC's cosines, one per parameter.
   const TensorView& state() const { return state_; }
-  // What DecideStep made, where it decides.
+  // The output of DecideStep, if updates are decided by norms.
   const TensorView& decision() const { return decision_; }
 
-  // Before a step. Whether kernels or addresses are others than before.
+  // Called before an update. Returns true if kernels or addresses have changed.
   bool Bind();
-  // Launches kernels on the stream and does nothing else.
+  // Only launches kernels on the stream.
   void Launch(Stream& stream);
-  // After the step: says what it has written.
+  // Called after the update: marks what it has written.
   void Finish();
 
  private:
@@ -81,11 +82,11 @@ class ParameterUpdate {
   const std::vector<LearningParameter> parameters_;
   const SumOverRanks others_;
   std::vector<Net::LearnableParam> learning_;
-  std::vector<Executor::KeptCopy> net_copies_;  // all of the plan that copies_ was chosen from
-  std::vector<Executor::KeptCopy> copies_;      // that the update writes
-  std::vector<Executor::KeptCopy> made_;        // those that were right before it
+  std::vector<Executor::KeptCopy> net_copies_;  // the plan's copies when copies_ was chosen
+  std::vector<Executor::KeptCopy> copies_;      // the copies that the update writes
+  std::vector<Executor::KeptCopy> made_;        // those that were valid before the update
   Kernel measure_, decide_kernel_, update_;
-  // In the device's memory.
+  // In device memory.
   TensorView step_, measures_, decision_, state_;
   std::vector<std::shared_ptr<void>> memory_;
   std::shared_ptr<void> workspace_;

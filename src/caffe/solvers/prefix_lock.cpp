@@ -16,19 +16,19 @@
 
 namespace caffe {
 
-// The lock is fcntl's: children that fork() makes do not inherit it, NFS has it, and it tells who
-// holds it. It is the process's, so each file is opened once.
+// Uses a lock of fcntl: children created by fork() do not inherit it, NFS supports it, and it tells
+// which process holds it. It belongs to the process, so each file is opened only once.
 class PrefixLock::File {
  public:
   explicit File(const std::string& prefix) : path_(prefix + ".lock") {
     RequireOwnLink(path_);
-    // Whoever holds the lock removes the file, perhaps between open() and fcntl().
+    // The holder of the lock may remove the file between our open() and fcntl().
     while (!TryOpen()) continue;
   }
   ~File() {
     struct stat own {};
-    // Somebody's file of that name is no lock of ours, nor is that of a run that began after this
-    // one's was removed by hand.
+    // Keeps a file that is not our lock: another file with that name, or the lock of a later run
+    // after ours was removed by hand.
     const bool is_own = is_held_ && ::fstat(descriptor_->get(), &own) == 0 &&
                         S_ISREG(own.st_mode) && own.st_size == 0 && IsThere();
     if (is_own) ::unlink(path_.c_str());
@@ -37,7 +37,7 @@ class PrefixLock::File {
   File& operator=(const File&) = delete;
 
  private:
-  // False where the file that was opened has been removed.
+  // Returns false if the opened file has been removed.
   bool TryOpen() {
     descriptor_ = std::make_unique<FileDescriptor>(
         ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
@@ -50,12 +50,12 @@ class PrefixLock::File {
     lock.l_whence = SEEK_SET;
     if (::fcntl(descriptor_->get(), F_SETLK, &lock) != 0) {
       if (errno == EACCES || errno == EAGAIN) ThrowInUse();
-      return true;  // no locks here
+      return true;  // no locks on this file system
     }
     return is_held_ = IsThere();
   }
 
-  // Whether the file that is open has the name.
+  // True if the open file still has this name.
   bool IsThere() const {
     struct stat own {
     }, named{};
@@ -89,7 +89,7 @@ PrefixLock::PrefixLock(const std::string& prefix) {
   std::weak_ptr<File>& known = (*held)[path.string()];
   file_ = known.lock();
   if (file_ && is_of_this_process()) return;
-  // A child's copy of its parent's lock would remove the parent's file.
+  // A forked child's copy of its parent's lock would remove the parent's file.
   known = file_ = std::shared_ptr<File>(new File(prefix), DeleteWhereMade<File>());
 }
 

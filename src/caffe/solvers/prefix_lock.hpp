@@ -1,4 +1,4 @@
-// PrefixLock: one process at a time writes snapshots with a prefix.
+// PrefixLock: lets one process at a time write snapshots with a prefix.
 #pragma once
 
 #include <memory>
@@ -6,13 +6,13 @@
 
 namespace caffe {
 
-// Holds <prefix>.lock as long as it lives; solvers of this process share it. It ends with the
-// process, however that ends. Where the file system has no locks, there is none.
+// Holds <prefix>.lock during its lifetime; solvers of this process share it. The lock ends with the
+// process, even if it is killed. Does nothing on a file system without locks.
 class PrefixLock {
  public:
-  // Throws IoError, which names the other process, where that holds it; waits for nothing.
+  // Throws IoError, naming the other process, if it holds the lock; does not wait.
   explicit PrefixLock(const std::string& prefix);
-  // Not in a child that fork() made: its parent has the lock.
+  // False in a child created by fork(): its parent holds the lock.
   bool is_of_this_process() const;
 
  private:

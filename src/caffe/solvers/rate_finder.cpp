@@ -25,7 +25,7 @@ void CheckRateTest(const RateTestOptions& test) {
           " times its minimum; that must be more than 1");
 }
 
-// The solver's definition with a rate that rises, without tests, files and displays.
+// Returns the solver's definition with a rising rate, without tests, output files and displays.
 SolverParameter SolverOfTest(const SolverParameter& param, const RateTestOptions& test) {
   SolverParameter solver = param;
   for (const char* field : {"max_epoch",
@@ -64,7 +64,7 @@ SolverParameter SolverOfTest(const SolverParameter& param, const RateTestOptions
   return solver;
 }
 
-// Collects the curve, and sees where it ends.
+// Records the curve and decides where it ends.
 class RateCurve final : public TrainingObserver {
  public:
   explicit RateCurve(const RateTestOptions& options) : options_(options) {}
@@ -93,13 +93,13 @@ class RateCurve final : public TrainingObserver {
   double sum_ = 0;
 };
 
-// By the slope between the neighbours of each point before the minimum, over the logarithm of the
-// rate. The first tenth is left out, where the mean is of few losses.
+// Uses the slope between the neighbours of each point before the minimum, over the logarithm of the
+// rate. Skips the first tenth, where the mean covers only few losses.
 std::optional<size_t> SteepestFall(const RateTest& test) {
   std::optional<size_t> steepest;
   const std::vector<RateTestPoint>& points = test.points;
   if (points.empty()) return steepest;
-  double least = -1e-6 * std::abs(points[0].smoothed_loss);  // less is rounding
+  double least = -1e-6 * std::abs(points[0].smoothed_loss);  // smaller slopes are rounding errors
   for (size_t i = std::max<size_t>(1, points.size() / 10); i < test.minimum; ++i) {
     const RateTestPoint &before = points[i - 1], &after = points[i + 1];
     const double slope =
@@ -124,7 +124,7 @@ RateTest FindRate(const SolverParameter& param, const SolverOptions& options,
   try {
     solver.Solve();
   } catch (const Error& error) {
-    // A loss or weights that are not numbers are an Error, files and definitions others.
+    // Non-finite losses or weights throw Error itself; files and definitions throw derived types.
     if (typeid(error) != typeid(Error) || curve.test().points.empty()) throw;
     LOG(INFO) << "The test ends: " << error.what();
     curve.test().has_diverged = true;

@@ -1,4 +1,4 @@
-// What `caffe find-lr` prints and draws.
+// Text and picture of `caffe find-lr`.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -29,7 +29,7 @@ std::string ConclusionOf(const RateTest& test) {
       RateText("Suggestion: base_lr: %.2g, where it falls fastest.\n", test.suggestion()));
 }
 
-// Range of the smoothed losses up to what is worth a look: a diverging end is cut.
+// Range of the smoothed losses to show; a diverging end is cut off.
 struct LossRange {
   explicit LossRange(const RateTest& test) {
     least = most = test.points[0].smoothed_loss;
@@ -40,7 +40,7 @@ struct LossRange {
     most += 0.25 * (most - least);
     if (most <= least) most = least + 1;
   }
-  // 0 at the least, 1 at the most and above it.
+  // 0 at the minimum, 1 at the maximum and above.
   double PlaceOf(double loss) const {
     return std::clamp((loss - least) / (most - least), 0.0, 1.0);
   }
@@ -114,7 +114,7 @@ std::string FormatRateTest(const RateTest& test) {
   std::string text = "iteration       rate         loss     smoothed\n";
   for (size_t row = 0, last = test.points.size(); row < kRows; ++row) {
     const size_t i = row * (test.points.size() - 1) / (kRows - 1);
-    if (i == last) continue;  // fewer points than rows
+    if (i == last) continue;  // there are fewer points than rows
     last = i;
     const RateTestPoint& point = test.points[i];
     const auto bar =

@@ -1,4 +1,4 @@
-// Rates: the schedule of a run, with what multistep and plateau remember.
+// Rates: the learning rate schedule of a run, with the state of multistep and plateau.
 #pragma once
 
 #include "caffe/proto/caffe.pb.h"
@@ -8,14 +8,14 @@
 
 namespace caffe {
 
-// Iterations are asked for in rising order.
+// Iterations must be requested in ascending order.
 class Rates {
  public:
-  // With `logs`, says when a step is reached. `param` outlives this.
+  // With `logs`, logs each step of the rate. `param` must outlive this object.
   Rates(const SolverParameter& param, bool logs) : param_(param), logs_(logs) {}
 
   double LearningRateAt(int iteration);
-  // The numbers of an update. `smoothed_loss`: mean over the last average_loss iterations.
+  // Scalars of an update. `smoothed_loss`: mean over the last average_loss iterations.
   StepScalars StepAt(int iteration, double smoothed_loss);
 
   void Restore(const SolverProgress& progress);

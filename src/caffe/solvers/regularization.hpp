@@ -7,8 +7,8 @@
 
 namespace caffe {
 
-// L2 adds decay * w to the gradient, L1 adds decay * sign(w). WD leaves the gradient as it is and
-// takes rate * decay * w off the weights beside the step, which is the rule's own work.
+// L2 adds decay * w to the gradient, L1 adds decay * sign(w). WD leaves the gradient unchanged; the
+// optimizer subtracts rate * decay * w from the weights in addition to the update.
 inline ops::Regularization ParseRegularization(const SolverParameter& param) {
   const std::string& type = param.regularization_type();
   if (type == "L2") return ops::Regularization::kL2;

@@ -14,7 +14,7 @@
 namespace caffe {
 namespace {
 
-// "rate: 0.1", by the name of the field; nested messages are one line each.
+// Lines such as "rate: 0.1" by field name; a nested message is one line.
 std::map<std::string, std::vector<std::string>> FieldsOf(const std::string& identity) {
   std::map<std::string, std::vector<std::string>> fields;
   std::istringstream lines(identity);
@@ -100,7 +100,7 @@ uint64_t NetIdentity(const Net& net) {
   definition.clear_model_info();
   const std::string text = definition.DebugString();
   WordHash hash;
-  // By hand: a stream that gets no memory ends early, and keeps that to itself.
+  // Splits without a stream, which would silently end early if memory runs out.
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line(text.data() + begin, end - begin);

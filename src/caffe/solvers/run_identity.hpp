@@ -1,4 +1,4 @@
-// By what a snapshot is told from those of other runs.
+// Distinguishes snapshots of different runs.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace caffe {
 
-// The solver's fields, one a line, without those that a run may change when it goes on: how long it
-// trains, what it tests, shows and writes, on which device.
+// The solver's fields, one per line, without those that may change on resume: its length, tests,
+// displays, outputs, and the device.
 std::string SolverIdentity(const SolverParameter& param);
-// A hash of the net's definition, wherever its data lie.
+// A hash of the net's definition, independent of the location of its data.
 uint64_t NetIdentity(const Net& net);
 
-// "base_lr: 0.01 (was base_lr: 0.1), iter_size: 2 (was not there)": how the first identity differs
-// from an earlier one; empty where they are alike.
+// Returns how the first identity differs from an earlier one, such as "base_lr: 0.01 (was base_lr:
+// 0.1), iter_size: 2 (was not there)"; empty if they are equal.
 std::string DifferencesOf(const std::string& now, const std::string& before);
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// RunLength: how many iterations a run trains for, and after which it tests.
+// RunLength: the number of iterations of a run, and its test iterations.
 #pragma once
 
 #include <cstdint>
@@ -10,39 +10,39 @@
 
 namespace caffe {
 
-// Throws InvalidArgument for a max_epoch that is not positive, or beside max_iter.
+// Throws InvalidArgument for a max_epoch that is not positive or is combined with max_iter.
 void CheckLength(const SolverParameter& param);
 
-// Whether a test follows each epoch and the end of the run: with max_epoch or a metric, unless
-// test_interval says otherwise.
+// True if a test follows each epoch and the end of the run: with max_epoch or a metric, unless
+// test_interval is set.
 bool TestsEpochs(const SolverParameter& param);
 
 class RunLength {
  public:
-  // Of a run in which each of `ranks` trains a net as `train_net`. Throws InvalidArgument where
-  // epochs count and the net does not know how many records it has, or where its epochs are more
-  // iterations than can be counted.
+  // For a run in which each of `ranks` trains a net like `train_net`. Throws InvalidArgument if
+  // epochs count and the net does not know its number of records, or if the number of iterations is
+  // too large.
   RunLength(const SolverParameter& param, const Net& train_net, int ranks);
 
-  // "max_epoch 10: 4690 iterations, 469 for each pass over 60000 records"; of a run with max_epoch.
+  // "max_epoch 10: 4690 iterations, 469 for each pass over 60000 records"; only with max_epoch.
   std::string Describe() const;
-  // The solver's definition as it was given.
+  // The original solver definition.
   const SolverParameter& given() const { return given_; }
-  // The same with the iterations of its max_epoch as max_iter.
+  // The same with max_epoch converted to max_iter.
   SolverParameter Resolved() const;
 
-  // Whether the solver asks for a test when so many iterations are done, which may be 0: by
-  // test_interval, or where TestsEpochs() after the iteration that ends an epoch and after the
-  // last one. An epoch ends within an iteration where its records do not make whole iterations.
+  // True if a test is due after `iteration` iterations, which may be 0: by test_interval or, if
+  // TestsEpochs(), after the iteration that completes an epoch and after the last one. An epoch
+  // ends within an iteration if its records are not a multiple of those of an iteration.
   bool IsTestDue(int iteration) const;
 
  private:
-  // Epochs that are complete after so many iterations.
+  // Complete epochs after `iteration` iterations.
   uint64_t EpochsAfter(int iteration) const;
 
   const SolverParameter given_;
-  uint64_t records_ = 0;                // of an epoch; 0 where they do not count
-  uint64_t records_per_iteration_ = 0;  // of all ranks and passes
+  uint64_t records_ = 0;                // in an epoch; 0 if epochs do not count
+  uint64_t records_per_iteration_ = 0;  // over all ranks and passes
   int iterations_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What `caffe plan --ranks --json` prints.
+// JSON output of `caffe plan --ranks --json`.
 #include <numeric>
 
 #include "caffe/graph/graph.hpp"

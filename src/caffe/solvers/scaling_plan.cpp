@@ -15,14 +15,14 @@
 namespace caffe {
 namespace {
 
-// After the gradients: the mean of the loss, and which ranks ask for a snapshot or a stop. See
-// solvers/solver.cpp.
+// Reductions after the gradients: the mean of the loss, and which ranks ask for a snapshot or a
+// stop. See Poll() in solvers/solver_impl.cpp.
 constexpr int64_t kLossBytes = sizeof(double), kActionBytes = 3 * sizeof(double);
 
-// NCCL's own model of itself (src/graph/tuning.cc): what a reduction takes before its first
-// message, and a message over NVLink, in the protocol for large messages.
+// From NCCL's own performance model (src/graph/tuning.cc): the time of a reduction before its first
+// message, and of a message over NVLink, in the protocol for large messages.
 constexpr double kNcclStart = 8.4e-6, kNvlinkLatency = 1.9e-6;
-// Of a link's peak that a reduction reaches.
+// Share of a link's peak that a reduction reaches.
 constexpr double kLinkShare = 0.8;
 
 }  // namespace
@@ -53,7 +53,7 @@ StepTimeline TimelineOf(const Net& net, const PlanTimes& times, int passes) {
   const NetParameter& definition = net.definition();
   if (definition.has_reduce_type())
     timeline.wire = DTypeFromProto(definition.reduce_type(), "reduce_type");
-  std::map<DType, int64_t> statistics;  // those of one type travel as one
+  std::map<DType, int64_t> statistics;  // those of one type are sent together
   for (const Value* one : WrittenParams(graph))
     statistics[one->desc.dtype] += static_cast<int64_t>(one->desc.bytes());
   for (const auto& [dtype, bytes] : statistics) timeline.small_reductions.push_back(bytes);

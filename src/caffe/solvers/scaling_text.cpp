@@ -1,4 +1,4 @@
-// What `caffe plan --ranks` prints.
+// Text output of `caffe plan --ranks`.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -97,7 +97,7 @@ std::string FormatScaling(const Net& net, const std::vector<ScalingRow>& rows) {
   for (const ScalingRow& row : rows) text += RowText(row);
   const bool is_above_one = std::ranges::any_of(rows, [](const ScalingRow& row) {
     return row.timeline.exchanges > 0 &&
-           std::max(row.as_set.efficiency, row.best.efficiency) > 1.0005;  // as it is printed
+           std::max(row.as_set.efficiency, row.best.efficiency) > 1.0005;  // as printed
   });
   if (is_above_one) {
     text +=

@@ -30,18 +30,18 @@ void RequireFinite(const char* field, float value) {
   Require(std::isfinite(value), "solver: ", field, " is ", value, "; it must be a finite number");
 }
 
-// Progress from 0 to 1, which polynomials are functions of. Beyond max_iter it stays 1, where a
-// fractional power of a negative number would be no number.
+// Progress from 0 to 1, the argument of polynomials. It stays 1 after max_iter, because a
+// fractional power of a negative number would be NaN.
 double Progress(const SolverParameter& param, int iteration) {
   return std::min(1.0, static_cast<double>(iteration) / static_cast<double>(param.max_iter()));
 }
 
-// From `begin` to `end` along half a cosine, as `progress` goes from 0 to 1.
+// Interpolates from `begin` to `end` along half a cosine; `progress` goes from 0 to 1.
 double HalfCosine(double begin, double end, double progress) {
   return end + (begin - end) * (1 + std::cos(std::numbers::pi * progress)) / 2;
 }
 
-// Iterations since the ramp's end, from where policies that begin at base_lr count.
+// Iterations since the end of the ramp, which is the origin of policies that begin at base_lr.
 int AfterRamp(const SolverParameter& param, int iteration) {
   return iteration - std::max(param.rampup_interval(), 0);
 }
@@ -59,14 +59,14 @@ double RestartsRate(const SolverParameter& param, int iteration) {
   return HalfCosine(param.base_lr(), param.min_lr(), place / length);
 }
 
-// The last iteration of onecycle's rise.
+// The last iteration in which onecycle's rate rises.
 double EndOfRise(const SolverParameter& param) {
   return static_cast<double>(param.rise()) * param.max_iter() - 1;
 }
 
-// onecycle: from `low` to `high` during the rise, then to `end`.
+// onecycle: rises from `low` to `high`, then falls to `end`.
 double OneCycle(const SolverParameter& param, int iteration, double low, double high, double end) {
-  // A run of a few steps has no rise, and one of a single step no fall either.
+  // A run of few iterations may not rise, and one of a single iteration does not fall either.
   const double top = std::max(0.0, EndOfRise(param)), last = param.max_iter() - 1;
   if (iteration < top) return HalfCosine(low, high, iteration / top);
   if (last <= top) return high;
@@ -118,7 +118,7 @@ void CheckRestarts(const SolverParameter& param) {
           "more");
 }
 
-// Of lr_policy and momentum_policy.
+// Checks lr_policy and momentum_policy.
 void CheckOneCycle(const SolverParameter& param, const char* field) {
   Require(param.rise() > 0 && param.rise() < 1, "solver: rise is ", param.rise(), "; ", field,
           " 'onecycle' needs the share of the iterations in which the rate rises, between 0 and 1");
@@ -151,7 +151,7 @@ void CheckSchedule(const SolverParameter& param) {
           "solver: base_lr is not set; give the learning rate, such as "
           "base_lr: 0.01");
   RequireFinite("base_lr", param.base_lr());
-  // Caffe takes both, and somebody may want to climb.
+  // A warning, because Caffe accepts it and gradient ascent may be intended.
   LOG_IF(WARNING, param.base_lr() < 0)
       << "base_lr is " << param.base_lr() << ": the loss grows with a negative rate";
   LOG_IF(WARNING, param.momentum() < 0 || param.momentum() >= 1)
@@ -167,7 +167,8 @@ void CheckSchedule(const SolverParameter& param) {
   RequireFinite("max_weight_decay", param.max_weight_decay());
   RequireFinite("weight_decay_power", param.weight_decay_power());
   Require(param.min_lr() >= 0, "solver: min_lr is ", param.min_lr(), "; it must be 0 or more");
-  // Caffe takes them: the rate steps at once where the next value has been passed already.
+  // A warning, because Caffe accepts it: the rate steps at once if the next value has already
+  // passed.
   LOG_IF(WARNING, !std::is_sorted(param.stepvalue().begin(), param.stepvalue().end()))
       << "solver: the stepvalues do not ascend; the rate steps once per iteration until it has "
          "caught up";
@@ -215,12 +216,12 @@ double LearningRateAt(const SolverParameter& param, int iteration, int current_s
   } else {
     rate = PolicyRate(param, iteration, current_step);
   }
-  // Not where min_lr is left out: BVLC's rates may be negative, to climb.
+  // Without min_lr there is no lower limit: BVLC allows negative rates for ascent.
   return param.has_min_lr() ? std::max(rate, static_cast<double>(param.min_lr())) : rate;
 }
 
 int MultiStepAt(const SolverParameter& param, int iteration, int current_step) {
-  if (iteration < param.rampup_interval()) return current_step;  // the policy is not asked yet
+  if (iteration < param.rampup_interval()) return current_step;  // the policy does not apply yet
   if (current_step < param.stepvalue_size() && iteration >= param.stepvalue(current_step)) {
     return current_step + 1;
   }

@@ -6,10 +6,10 @@
 namespace caffe {
 
 // Throws InvalidArgument for an unknown policy, a missing field or a number that is not finite,
-// before training starts. What depends on the length of training is left out with max_epoch, whose
-// iterations are known once the data are.
+// before training starts. With max_epoch, checks that depend on the length of training are skipped,
+// because the number of iterations is known only with the data.
 void CheckSchedule(const SolverParameter& param);
-// The rest of it, where max_iter is known.
+// The skipped checks, once max_iter is known.
 void CheckScheduleLength(const SolverParameter& param);
 
 // The rate at `iteration`, by lr_policy:
@@ -30,31 +30,31 @@ void CheckScheduleLength(const SolverParameter& param);
 //              base_lr / start_div at 0 to base_lr at top, another one to base_lr / start_div /
 //              final_div at last (Smith and Topin 2018, arXiv 1708.07120; OneCycleLR with
 //              pct_start = rise, div_factor = start_div, final_div_factor = final_div)
-// The first rampup_interval iterations rise from rampup_lr to base_lr instead, with p = iteration /
-// rampup_interval, by rampup_policy:
+// The first rampup_interval iterations rise from rampup_lr to base_lr instead, according to
+// rampup_policy, with p = iteration / rampup_interval:
 //   quadratic  rampup_lr + (base_lr - rampup_lr) * p ^ 2
 //   linear     rampup_lr + (base_lr - rampup_lr) * p
 //   cosine     rampup_lr + (base_lr - rampup_lr) * (1 - cos(pi * p)) / 2
-// cosine and restarts begin after them, at base_lr: t, and cosine's T, count from there. The other
-// policies count from iteration 0. The rate never falls below min_lr.
+// cosine and restarts begin after the ramp, at base_lr: t, and cosine's T, are counted from its
+// end. The other policies count from iteration 0. The rate never falls below min_lr.
 double LearningRateAt(const SolverParameter& param, int iteration, int current_step);
 
-// The number of stepvalues reached: what multistep's current_step has grown to by `iteration`.
+// The number of stepvalues reached, which is multistep's current_step at `iteration`.
 int MultiStepAt(const SolverParameter& param, int iteration, int current_step);
 
-// What plateau remembers between iterations; saved in the solver state.
+// The state of plateau between iterations; saved in the solver state.
 struct PlateauState {
   double minimum_loss = 1e38;  // best smoothed loss so far
   int iter_last_event = 0;     // iteration of that loss, or of the last step
 };
 
-// plateau's current_step at `iteration`: one more when the loss has not improved for
-// plateau_winsize[current_step] iterations (SSD's rule).
+// plateau's current_step at `iteration`: increases by one if the loss has not improved for
+// plateau_winsize[current_step] iterations (as in SSD).
 int PlateauAt(const SolverParameter& param, int iteration, int current_step, double smoothed_loss,
               PlateauState* state);
 
 // momentum_policy: fixed; poly: to max_momentum by max_iter; opt: (1 - sqrt(rate) / 2)^2; onecycle:
-// half a cosine from max_momentum to momentum while onecycle's rate rises, another one back.
+// half a cosine from max_momentum to momentum while onecycle's rate rises, and another one back.
 double MomentumAt(const SolverParameter& param, int iteration, double rate);
 
 // weight_decay_policy: fixed; poly: to max_weight_decay by max_iter.

@@ -1,4 +1,4 @@
-// The loss that training reports: an average, because that of one batch says little.
+// The reported training loss: an average, because the loss of one batch fluctuates.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ class SmoothedLoss {
   void Add(float loss) {
     losses_.push_back(loss);
     if (losses_.size() > window_) losses_.pop_front();
-    // Added up anew: a running sum would keep one infinite loss for ever.
+    // Summed again each time, because a running sum would keep an infinite loss forever.
     double sum = 0;
     for (const float one : losses_) sum += one;
     mean_ = static_cast<float>(sum / static_cast<double>(losses_.size()));
   }
-  // mean() stays until the next loss.
+  // mean() keeps its value until the next loss.
   void Clear() { losses_.clear(); }
   float mean() const { return mean_; }
 

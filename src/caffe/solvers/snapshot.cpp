@@ -13,7 +13,7 @@
 namespace caffe {
 namespace {
 
-// One copy of the weights is enough at a time.
+// Only one copy of the weights exists at a time.
 void WriteModel(const Net& net, bool with_gradients, AtomicFile* file) {
   NetParameter param;
   net.ToProto(&param, with_gradients);
@@ -37,7 +37,8 @@ void WriteState(const SolverProgress& progress, const History& history, Hdf5Writ
   WriteHdf5State(progress, history, file);
 }
 
-// Both are on the disk before either gets its name: a full disk then leaves neither.
+// Both files are on disk before either is renamed to its final name, so that a full disk leaves
+// neither.
 template <typename File>
 void WriteBoth(const SnapshotOptions& options, const std::string& state_name, const Net& net,
                const History& history, SolverProgress* progress) {
@@ -66,7 +67,7 @@ void WriteBoth(const SnapshotOptions& options, const std::string& state_name, co
 }  // namespace
 
 void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes) {
-  // Names, shapes and the net's definition take some, too.
+  // Reserves space for names, shapes and the net's definition.
   static constexpr uint64_t kMost = kMostBinaryProtoBytes - (uint64_t{1} << 20);
   const auto check = [](const char* what, uint64_t bytes) {
     Require(bytes <= kMost, "solver: ", what, " of ", bytes,

@@ -11,22 +11,22 @@
 
 namespace caffe {
 
-// Throws InvalidArgument when weights or history of so many bytes are too much for binary files.
+// Throws InvalidArgument if weights or history of these sizes are too large for binary files.
 void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes);
 
 struct SnapshotOptions {
-  std::string stem;  // of both files, without their endings
+  std::string stem;  // of both files, without their extensions
   bool as_hdf5 = false;
   bool with_gradients = false;
-  // Given for the last snapshot of a run: called when the files are on the disk and have no names
-  // yet. Where it throws there is no snapshot. Where the state could not be written, the weights
-  // stay all the same, because there is no other chance.
+  // Set for the last snapshot of a run: called when both files are on disk under temporary names.
+  // If it throws, no snapshot is created. If writing the state fails, the weights are kept, because
+  // there will be no other chance to save them.
   std::function<void()> check = {};
 };
 
-// Writes model and state: both or, when one cannot be written, neither (but see `check`). The
-// state has a mark of the weights, so that a pair of two runs is never taken for one. Returns the
-// state file's name. Throws IoError.
+// Writes model and state: both or, if one cannot be written, neither (except as described for
+// `check`). The state contains a checksum of the weights, so that files of two runs are never
+// combined. Returns the state file's name. Throws IoError.
 std::string WriteSnapshot(const SnapshotOptions& options, const Net& net, const History& history,
                           SolverProgress progress);
 

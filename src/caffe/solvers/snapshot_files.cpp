@@ -30,7 +30,7 @@ bool IsSnapshotEnding(std::string_view ending) {
          ending == ".solverstate.h5";
 }
 
-// Parts of "mnist_iter_100.caffemodel", a file that runs with prefix "mnist" write.
+// Parses "mnist_iter_100.caffemodel", as written by runs with prefix "mnist".
 std::optional<SnapshotName> ParseSnapshotName(const std::string& prefix, const std::string& name) {
   const std::string start = prefix + "_iter_";
   if (!name.starts_with(start)) return std::nullopt;
@@ -43,7 +43,7 @@ std::optional<SnapshotName> ParseSnapshotName(const std::string& prefix, const s
   return parsed;
 }
 
-// Whether the state and its weights are whole, and belong together.
+// Returns the progress if the state and its weights are complete and belong together.
 std::optional<SolverProgress> WholeSnapshot(const std::string& file) {
   try {
     const SnapshotReader reader(file);
@@ -55,7 +55,7 @@ std::optional<SolverProgress> WholeSnapshot(const std::string& file) {
   }
 }
 
-// By iteration, latest first. One iteration may have a state of each format.
+// Sorted by iteration, latest first. One iteration may have a state in each format.
 std::multimap<int64_t, std::string, std::greater<>> StatesByIteration(
     const std::filesystem::path& prefix) {
   std::multimap<int64_t, std::string, std::greater<>> states;
@@ -82,7 +82,7 @@ std::string SnapshotPrefix(const SolverParameter& param, const std::string& solv
 }
 
 std::string SnapshotStem(const std::string& prefix, int64_t iteration) {
-  // Names of files are no place for StrCat(), whose stream cuts a text short when memory runs out.
+  // Does not use StrCat(), whose stream truncates a text if memory runs out.
   return prefix + "_iter_" + std::to_string(iteration);
 }
 
@@ -110,7 +110,7 @@ std::vector<std::string> SnapshotsOfRun(const std::string& prefix, const SolverP
                           other.solver == progress.solver && other.net_hash == progress.net_hash &&
                           other.iter == iteration;
       if (is_own) own.push_back(file);
-    } catch (const Error&) {  // of nobody that can be named, so it stays
+    } catch (const Error&) {  // of an unknown run, so it is kept
     }
   }
   return own;
@@ -149,7 +149,7 @@ void CheckSnapshotWritable(const SolverParameter& param, const std::string& solv
   const std::string prefix = SnapshotPrefix(param, solver_file);
   const std::filesystem::path path(prefix);
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  // Names of later iterations are longer.
+  // Names of later iterations may be longer.
   const bool as_hdf5 = param.snapshot_format() == SolverParameter::HDF5;
   const int last = param.has_max_epoch() ? std::numeric_limits<int>::max() : param.max_iter();
   const std::string longest = StateFileOf(SnapshotStem(prefix, last), as_hdf5);

@@ -14,7 +14,8 @@
 namespace caffe {
 namespace {
 
-// What `fn` throws in one of several processes ends the others, too, which may wait for it.
+// An exception of `fn` in one of several processes also ends the others, which may be waiting for
+// it.
 template <typename Fn>
 auto EndingAll(const SolverOptions& options, const Fn& fn) {
   try {
@@ -28,7 +29,7 @@ auto EndingAll(const SolverOptions& options, const Fn& fn) {
   }
 }
 
-// Where each machine has a disk of its own, only rank 0's need have the file.
+// If each machine has its own disk, only rank 0 needs the file.
 void RequireSameSnapshot(const std::string& own, const std::string& of_root) {
   const auto name = [](const std::string& path) { return std::filesystem::path(path).filename(); };
   Require(own.empty() || name(own) == name(of_root), "this rank was given snapshot ", own,
@@ -49,7 +50,7 @@ void Solver::Solve(const std::string& resume_file) {
   Impl& self = *impl_;
   EndingAll(self.options, [&] {
     WithSolverPosition(self.options.file, [&] {
-      max_iter();  // has to be known
+      max_iter();  // must be known
       if (self.param.snapshot_after_train()) self.checkpoints->CheckWritable(self.history());
     });
     const bool is_root = self.parallel.is_root();

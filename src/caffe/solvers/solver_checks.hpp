@@ -1,4 +1,4 @@
-// What a solver refuses before it trains. All throw InvalidArgument with the field's name.
+// Checks before training. All throw InvalidArgument with the field's name.
 #pragma once
 
 #include "caffe/net.hpp"
@@ -6,14 +6,14 @@
 
 namespace caffe {
 
-// The solver's own fields, before any net is made.
+// Checks the solver's own fields, before any net is built.
 void CheckSolver(const SolverParameter& param);
 
-// The train net; some of it is only warned of. Without `needs_loss` a net without a loss may be
-// stepped by hand.
+// Checks the train net; some problems only cause warnings. Without `needs_loss`, a net without a
+// loss is allowed, for stepping by hand.
 void CheckTrainable(const Net& net, bool needs_loss);
 
-// A net some of whose layers are split over ranks.
+// Checks a net with layers that are split over ranks.
 void CheckSplitTraining(const SolverParameter& param, bool needs_whole_parameters);
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// What the parts of a solver work on; all of it outlives them.
+// Shared data of the parts of a solver; outlives all of them.
 #pragma once
 
 #include <vector>

@@ -37,7 +37,7 @@ SolverGroup::SolverGroup(const SolverParameter& param, const SolverOptions& opti
 void SolverGroup::MakeSolvers(SolverParameter param, const SolverOptions& options,
                               const std::vector<int>& gpus) {
   solvers_.resize(communicators_.size());
-  if (workers() > 1 && param.random_seed() < 0) {  // all need the same
+  if (workers() > 1 && param.random_seed() < 0) {  // all need the same seed
     param.set_random_seed(
         static_cast<int64_t>(Caffe::NextSeed() & std::numeric_limits<int64_t>::max()));
   }
@@ -57,13 +57,13 @@ void SolverGroup::RunAll(const std::function<void(int)>& work) {
     work(0);
     return;
   }
-  // Equal shares: the number of threads decides the order of sums within a worker, and all must
-  // come to the same ones.
+  // Equal shares: the number of threads determines the order of sums within a worker, and all
+  // workers must compute the same results.
   const int share = std::max(1, omp_get_max_threads() / workers());
   std::mutex mutex;
   std::exception_ptr first_error;
   std::vector<std::thread> threads;
-  // Room first: a running thread that cannot be kept ends the program.
+  // Reserves first: an exception while storing a running thread would end the program.
   threads.reserve(communicators_.size());
   const auto fail = [&](int worker, const std::exception_ptr& error) {
     std::lock_guard lock(mutex);
@@ -73,7 +73,7 @@ void SolverGroup::RunAll(const std::function<void(int)>& work) {
   for (int worker = 0; worker < workers(); ++worker) {
     try {
       threads.push_back(StartThread(StrCat("worker ", worker, " of ", workers()), [&, worker] {
-        omp_set_num_threads(share);  // of this thread's kernels
+        omp_set_num_threads(share);  // for kernels launched by this thread
         try {
           const TraceRow row(trace_, worker, "compute");
           work(worker);
@@ -83,7 +83,7 @@ void SolverGroup::RunAll(const std::function<void(int)>& work) {
       }));
     } catch (...) {
       fail(worker, std::current_exception());
-      break;  // those that run see the error and end
+      break;  // running workers see the error and end
     }
   }
   for (std::thread& thread : threads) thread.join();

@@ -21,7 +21,7 @@
 namespace caffe {
 namespace {
 
-constexpr int kActions = 3;  // that SolverAction has
+constexpr int kActions = 3;  // number of values of SolverAction
 
 }  // namespace
 
@@ -65,7 +65,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   if (snapshots) checkpoints->CheckSize(history());
   for (const std::string& weights : param.weights()) LoadWeights(weights, net.get());
   if (!parallel.spans_processes()) return;
-  // They train the same, from the same weights.
+  // All processes must train the same net from the same weights.
   std::vector<Fact> facts = FactsAboutStart(param, *net);
   std::vector<const Net*> nets = {net.get()};
   for (const std::shared_ptr<Net>& test_net : tests->nets()) nets.push_back(test_net.get());
@@ -159,10 +159,10 @@ bool Solver::Impl::TestAll(bool chooses) {
 SolverAction::Enum Solver::Impl::Poll() {
   if (watchdog) watchdog->ThrowIfAborted();
   const bool asks = action_function && parallel.leads_process();
-  std::array<double, kActions> ranks{};  // that ask for each action
+  std::array<double, kActions> ranks{};  // that request each action
   ranks[asks ? action_function() : SolverAction::NONE] = 1;
   parallel.Sum(ranks);
-  // A signal may come to one process of many, or to some of them before others.
+  // A signal may reach only one process, or some before others.
   if (ranks[SolverAction::STOP] > 0) return SolverAction::STOP;
   return ranks[SolverAction::SNAPSHOT] > 0 ? SolverAction::SNAPSHOT : SolverAction::NONE;
 }
@@ -210,7 +210,7 @@ void Solver::Impl::SnapshotWhileTraining(bool is_best) {
     checkpoints->CheckWeights(iter(), iteration->has_updated());
     try {
       WriteSnapshot(is_best);
-    } catch (const DeviceFault&) {  // there is no device to go on with
+    } catch (const DeviceFault&) {  // training cannot continue without a device
       throw;
     } catch (const Error& error) {
       SOLVER_LINE(ERROR) << "Snapshot at iteration " << iter()
@@ -233,7 +233,7 @@ void Solver::Impl::Restore(const std::string& file) {
           progress.net_name, "', this solver trains '", net->name(), "'");
   iteration->updates().CheckFits(reader, file);
   checkpoints->SayWhatDiffers(progress, file);
-  // After a failure the nets may be without their data, and cannot be asked.
+  // After a failure the nets may have lost their data, and cannot be queried.
   const bool moves_data =
       !standing.broken.empty() ||
       (progress.has_seed &&
@@ -279,7 +279,7 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     train();
   } catch (const std::exception& error) {
     parallel.LetLayersSum(false);
-    // Where the device is lost they fail, too, and the error that ends training is the first.
+    // If the device is lost, these calls fail too; keep the error that ended training.
     const auto try_to = [](const auto& work) {
       try {
         work();
@@ -294,7 +294,7 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
                  "training goes on");
     }
     const std::string aborted = watchdog ? watchdog->reason() : "";
-    try {  // what a rank has not gathered, it cannot write
+    try {  // a rank cannot write parts that were not gathered
       if (!aborted.empty()) SnapshotWhileTraining();
     } catch (const Error& failed) {
       SOLVER_LINE(ERROR) << failed.what();
@@ -324,8 +324,8 @@ void Solver::Impl::SolveFromHere() {
   const auto look = [&] {
     if (is_whole && context->IsDisplayed(iter())) loss = iteration->LossOfWeights();
   };
-  // Unless that of this iteration is there, which rank 0 alone knows. Where it fails, the error is
-  // the run's this time; no rank ends before it is written.
+  // Skipped if the snapshot of this iteration exists, which only rank 0 knows. Here a failed write
+  // is an error of the run; no rank ends before the snapshot is written.
   const std::string is_there = "it is there";
   const bool is_due =
       param.snapshot_after_train() || (iter() > begin && checkpoints->IsDue(iter()));

@@ -1,4 +1,4 @@
-// What a solver consists of: its nets, what trains and tests them, and what it tells.
+// The parts of a solver: its nets, training, tests and reports.
 #pragma once
 
 #include <functional>
@@ -26,24 +26,24 @@ struct Solver::Impl {
   Impl(const SolverParameter& solver_param, const SolverOptions& solver_options);
 
   NetOptions BuildTrainNet();
-  // `ends_solve`: the snapshot of the last iteration is the caller's.
+  // `ends_solve`: the caller writes the snapshot of the last iteration.
   void Step(int iterations, bool ends_solve = false);
-  // False where it was stopped. With `chooses` the models of the run are compared by it, and the
-  // best one is written.
+  // Returns false if stopped. With `chooses`, compares the run's models by the results and writes
+  // the best one.
   bool TestAll(bool chooses);
   SolverAction::Enum Poll();
-  // Of the last whole iteration, where an error has broken off one.
+  // After an error in an iteration, this is the progress of the last complete one.
   SolverProgress Progress() const;
   std::string Snapshot();
-  // Weights files hold the average of the parameters, where one is kept. `check`: see
+  // If parameters are averaged, weights files contain the average. `check`: see
   // Checkpoints::Write().
   std::string WriteSnapshot(bool is_best = false, const std::function<void()>& check = {});
-  // A file that cannot be written does not end training; weights that are not finite do.
+  // A file that cannot be written does not end training, but weights that are not finite do.
   void SnapshotWhileTraining(bool is_best = false);
   void Restore(const std::string& file);
-  // Throws InvalidArgument where Restore() or a step has failed while it changed something.
+  // Throws InvalidArgument if Restore() or an iteration failed while changing weights.
   void CheckWhole() const;
-  // Tells the observers that training begins and, however it does, that it ends.
+  // Tells the observers that training begins and, also in case of an error, that it ends.
   void Observed(Solver* self, int stop, const std::function<void()>& train);
   void SolveFromHere();
   int iter() const { return iteration->number(); }
@@ -51,7 +51,7 @@ struct Solver::Impl {
     return iteration->updates().updater().history();
   }
 
-  SolverParameter param;  // with max_iter, once the train net is there
+  SolverParameter param;  // max_iter is set once the train net exists
   const SolverOptions options;
   std::optional<RunLength> length;
   uint64_t seed = 0;
@@ -61,20 +61,21 @@ struct Solver::Impl {
   DataParallel parallel;
   std::optional<TrainingProgress> reporter;
   std::vector<Callbacks> callbacks;
-  std::optional<SolverContext> context;  // of those above
+  std::optional<SolverContext> context;  // refers to the members above
   std::optional<TestPhase> tests;
   std::optional<Checkpoints> checkpoints;
   std::optional<Iteration> iteration;
   std::optional<SplitParameters> split;
-  std::optional<WholeIteration> whole;  // where a run that hangs is to leave a snapshot
-  std::optional<TrainingLog> log;       // of worker 0
-  // From the first run on, until one is aborted. One for each process, whose activities it sees.
+  std::optional<WholeIteration> whole;  // only if a hanging run must leave a snapshot
+  std::optional<TrainingLog> log;       // only for worker 0
+  // Exists from the first run until one is aborted. One per process, because it watches the
+  // process's activities.
   ThreadedPtr<Watchdog> watchdog;
   std::function<SolverAction::Enum()> action_function;
   struct {
     bool stop_requested = false;
-    std::string broken;         // why training cannot go on; empty where it can
-    std::string restored_from;  // since the last training; empty if nothing was
+    std::string broken;         // why training cannot continue, or empty
+    std::string restored_from;  // since the last training; empty if not restored
   } standing;
 };
 

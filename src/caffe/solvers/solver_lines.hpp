@@ -1,4 +1,4 @@
-// Lines of the log that Caffe's solver.cpp writes: scripts find them by that name.
+// Log lines that Caffe's solver.cpp writes: scripts find them by that file name.
 #pragma once
 
 #include <glog/logging.h>

@@ -21,7 +21,7 @@
 namespace caffe {
 namespace {
 
-// Defaults of the phase, then the net's own state, then the solver's: later ones win.
+// Merges the defaults of the phase, then the net's own state, then the solver's: later ones win.
 void MergeState(Phase phase, const NetState& from_solver, NetParameter* net) {
   NetState state;
   state.set_phase(phase);
@@ -31,7 +31,7 @@ void MergeState(Phase phase, const NetState& from_solver, NetParameter* net) {
   *net->mutable_state() = state;
 }
 
-// Whether a layer of data is for phase TEST alone.
+// True if there is a data layer for phase TEST only.
 bool HasTestData(const NetParameter& net) {
   return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
     const auto is_of = [](const auto& rules, Phase phase) {
@@ -43,8 +43,8 @@ bool HasTestData(const NetParameter& net) {
   });
 }
 
-// What snapshots tell of the net beside its weights. That the names of classes cannot be read is no
-// reason not to train.
+// Adds the ModelInfo that snapshots store with the net. Unreadable class names must not prevent
+// training.
 void PutModelInfo(const std::string& file, NetParameter* net) {
   try {
     const ModelInfo info = DescribeModel(*net);

@@ -24,17 +24,17 @@ bool IsDefault(const ops::StepState& state) {
 template <typename Numbers>
 void AddNumbers(const Numbers& numbers, WordHash* hash) {
   hash->AddWord(numbers.size());
-  // As both formats give them back: numbers that are none may have lost their bits.
+  // Matches what both formats read back: NaNs may have lost their bits.
   for (const double number : numbers)
     hash->AddWord(std::isnan(number) ? 1 : std::bit_cast<uint64_t>(number));
 }
 
-// Of all but the history.
+// Hash of everything except the history.
 WordHash HashOf(const SolverProgress& progress) {
   WordHash hash;
   for (const int number : {progress.iter, progress.current_step, progress.plateau.iter_last_event})
     hash.AddWord(static_cast<uint64_t>(number));
-  // A float in binary files.
+  // Binary files store a float.
   AddNumbers(std::vector{static_cast<float>(progress.plateau.minimum_loss)}, &hash);
   AddNumbers(progress.recent_losses, &hash);
   AddNumbers(progress.larc_cosines, &hash);
@@ -55,7 +55,7 @@ WordHash HashOf(const SolverProgress& progress) {
     hash.AddWord(records);
   }
   if (progress.averaged_updates > 0) hash.AddWord(static_cast<uint64_t>(progress.averaged_updates));
-  // Files of earlier versions have none, and keep their checksum.
+  // Absent in files of earlier versions, whose checksum must stay valid.
   const BestTest& best = progress.best_test;
   if (best == BestTest()) return hash;
   AddNumbers(std::vector{best.metric.value_or(0)}, &hash);
@@ -79,7 +79,7 @@ uint64_t ChecksumOf(const SolverProgress& progress, const History& history) {
   return hash.value();
 }
 
-// Weights in place of a state are the likeliest mistake, so they get a text of their own.
+// Passing weights instead of a state is the most likely mistake, so it has its own error text.
 void ThrowIfWeights(const std::string& file) {
   NetParameter net;
   try {
@@ -94,7 +94,7 @@ void ThrowIfWeights(const std::string& file) {
       "to --snapshot");
 }
 
-// By number, in a group of that name.
+// Writes blobs by index, in a group of that name.
 void WriteBlobs(const std::string& group, const History& blobs, Hdf5Writer* writer) {
   writer->CreateGroup(group);
   for (size_t i = 0; i < blobs.size(); ++i) {
@@ -126,7 +126,7 @@ void WriteHdf5State(const SolverProgress& progress, const History& history, Hdf5
   writer.WriteString("learned_net", progress.learned_net);
   writer.WriteInteger("current_step", progress.current_step);
   WriteBlobs("history", history, &writer);
-  // What BVLC's files do not have goes into a group of its own, which its reader passes over.
+  // Values that BVLC's files do not have are stored in a group that its reader ignores.
   writer.WriteDoubles("cortado/minimum_loss", Shape{1},
                       std::vector<double>{progress.plateau.minimum_loss});
   writer.WriteInteger("cortado/iter_last_event", progress.plateau.iter_last_event);
@@ -161,7 +161,7 @@ void WriteHdf5State(const SolverProgress& progress, const History& history, Hdf5
   }
   int index = 0;
   for (const auto& [layer, records] : progress.delivered_records) {
-    // By number, because a layer's name may hold slashes.
+    // Identified by index, because a layer's name may contain slashes.
     const std::string group = "cortado/data_cursor/" + std::to_string(index++);
     writer.WriteString(group + "/layer", layer);
     writer.WriteInteger(group + "/records", static_cast<int64_t>(records));
@@ -237,7 +237,7 @@ void SnapshotReader::ReadBinary() {
     throw IoError(file_ + ": not a solver state (it has no iteration)");
   }
   Take(state);
-  // Files of other programs, and of earlier versions, have neither.
+  // Files of other programs and of earlier versions have neither.
   if (state.has_checksum() || state.has_weights_bytes()) Verify(state.checksum());
 }
 
@@ -371,7 +371,7 @@ std::string SnapshotReader::WeightsFile() const {
   if (recorded.empty()) return "";
   const std::filesystem::path beside =
       std::filesystem::path(file_).parent_path() / recorded.filename();
-  std::string others;  // that lie there, but are not this state's
+  std::string others;  // files found, but not of this state
   for (const std::filesystem::path& place : {recorded, beside}) {
     if (!IsPlainFile(place)) continue;
     if (progress_.weights.bytes == 0 || MarkOfFile(place) == progress_.weights)

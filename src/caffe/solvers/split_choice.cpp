@@ -10,7 +10,7 @@
 namespace caffe {
 namespace {
 
-// Two cores of an AMD EPYC (Zen 4) with TCP between them, as `caffe plan --ranks` measures them.
+// Measured by `caffe plan --ranks` on two cores of an AMD EPYC (Zen 4) connected by TCP.
 constexpr HostCost kAssumedHost{
     .per_message = 3e-6, .per_byte = 0.17e-9, .per_summed_byte = 0.05e-9, .latency = 6e-6};
 
@@ -37,7 +37,8 @@ bool CanBeSplit(const Graph& graph, const LayerCall& call, int ranks) {
          call.params[0].shape[0] >= ranks && !SharesParameters(graph, call);
 }
 
-// What its steps send: rows, outputs, and the gradients of both (passes/split_over_ranks.cpp).
+// Adds the data that the layer's steps exchange: rows, outputs, and the gradients of both
+// (passes/split_over_ranks.cpp).
 void AddExchanges(const LayerCall& call, int ranks, int passes, SplitChoice* choice) {
   const auto forward = static_cast<double>(SizeOf(call.types.forward));
   const auto backward = static_cast<double>(SizeOf(call.types.backward));
@@ -96,7 +97,7 @@ std::vector<std::string> SplitLayersOf(const std::vector<SplitChoice>& choices) 
 }
 
 StepTimeline WithSplits(StepTimeline timeline, const std::vector<SplitChoice>& choices, int ranks) {
-  double all = 0, updated = 0;  // elements
+  double all = 0, updated = 0;  // in elements
   std::vector<StepTimeline::Gradient> reduced;
   for (const StepTimeline::Gradient& gradient : timeline.gradients) {
     const bool is_split = std::ranges::any_of(choices, [&](const SplitChoice& one) {

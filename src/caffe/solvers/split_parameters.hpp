@@ -1,4 +1,4 @@
-// SplitParameters: parameters of which each rank updates a part.
+// SplitParameters: parameters that are split, so that each rank updates a part of them.
 #pragma once
 
 #include <memory>
@@ -11,24 +11,24 @@
 
 namespace caffe {
 
-// While ranks train, each has current numbers in its own part only; before anybody else reads them,
-// all ranks gather all parts. Without layers that are split nothing happens.
+// While ranks train, each has current values only in its own part; before others read them, all
+// ranks gather all parts. Does nothing without layers that are split.
 class SplitParameters {
  public:
-  // `history` as Updater::history() has it. Gradients are gathered where snapshots have them.
-  // `parallel` outlives this.
+  // `history` as in Updater::history(). Gradients are gathered if snapshots contain them.
+  // `parallel` must outlive this object.
   SplitParameters(Net& net, const std::vector<std::shared_ptr<Blob>>& history, bool with_gradients,
                   DataParallel* parallel);
 
   bool are_there() const { return !params_.empty(); }
-  // Whether all that is gathered is complete on this rank.
+  // True if all gathered tensors are complete on this rank.
   bool are_whole() const { return weights_are_whole_ && rest_is_whole_; }
-  // From here on each rank updates its parts.
+  // Called before each rank updates its parts.
   void BeginStep() { weights_are_whole_ = rest_is_whole_ = params_.empty(); }
-  // Weights, or all that has parts; all ranks make the same call.
+  // Gather the weights, or all tensors with parts; all ranks must make the same call.
   void GatherWeights();
   void GatherAll();
-  // All have been replaced.
+  // Called after all tensors have been replaced.
   void MarkWhole() { weights_are_whole_ = rest_is_whole_ = true; }
 
  private:

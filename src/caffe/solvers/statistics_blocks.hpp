@@ -1,4 +1,4 @@
-// StatisticsBlocks: tensors such as running statistics as few blocks of memory.
+// StatisticsBlocks: packs small tensors such as running statistics into few blocks of memory.
 #pragma once
 
 #include <memory>
@@ -10,23 +10,23 @@
 
 namespace caffe {
 
-// ResNet-50 has 159 tensors of a few hundred numbers, which travel as one. Copies are launched on
-// the device's compute stream, one launch for all.
+// ResNet-50 has 159 tensors of a few hundred numbers, which are sent as one block. Copies run on
+// the device's compute stream, one launch for all tensors.
 class StatisticsBlocks {
  public:
-  // Of a net with that plan. The tensors outlive this.
+  // The tensors must belong to a net with that plan, and outlive this object.
   StatisticsBlocks(std::shared_ptr<Device> device, const Graph& graph,
                    const std::vector<SyncedTensor*>& tensors);
 
-  // One for each type of element.
+  // One block per element type.
   const std::vector<TensorView>& blocks() const { return blocks_; }
-  // What the tensors hold is in the blocks.
+  // Copies the tensors to the blocks.
   void Gather();
-  // The tensors hold what is in the blocks.
+  // Copies the blocks to the tensors.
   void Scatter();
 
-  // For launches of one's own: where the tensors lie in the blocks, and, after Bind(), in their own
-  // memory, in one order. What writes them is followed by MarkWritten().
+  // For custom launches: the tensors' positions in the blocks and, after Bind(), in their own
+  // memory, in the same order. After writing the tensors, call MarkWritten().
   const std::vector<TensorView>& places() const { return places_; }
   const std::vector<TensorView>& bound() const { return bound_; }
   void Bind();
@@ -40,7 +40,7 @@ class StatisticsBlocks {
   std::vector<SyncedTensor*> tensors_;
   std::vector<std::shared_ptr<void>> owners_;
   std::vector<TensorView> blocks_;
-  std::vector<TensorView> bound_, places_;  // of tensors_, and of these in the blocks
+  std::vector<TensorView> bound_, places_;  // of tensors_: own memory, and place in the blocks
   Kernel gather_, scatter_;                 // each keeps its addresses on the device
 };
 

@@ -1,4 +1,4 @@
-// StatisticsKeeper: takes back what forward passes did to a net's running statistics.
+// StatisticsKeeper: undoes changes of a net's running statistics by forward passes.
 #pragma once
 
 #include <vector>
@@ -13,22 +13,23 @@ namespace caffe {
 // Parameters that the forward pass itself writes: BatchNorm's running mean and variance.
 std::vector<SyncedTensor*> RunningStatistics(const TrainingNet& net);
 
-// A skipped step must leave the running statistics as they were. The copy is in the device's
-// memory, and whether it is needed is decided there, so nothing waits.
+// A skipped update must leave the running statistics unchanged. The copy is in device memory, and
+// the device decides whether it is needed, so nothing waits.
 class StatisticsKeeper {
  public:
   explicit StatisticsKeeper(const TrainingNet& net);
   void Save() { blocks_.Gather(); }
-  // At once, whatever has been decided.
+  // Restores unconditionally.
   void Restore() { blocks_.Scatter(); }
-  // `decision` is what ops::DecideStep made. Launches only; after Bind(), before MarkWritten().
+  // `decision` is the output of DecideStep. Only launches; call after Bind() and before
+  // MarkWritten().
   void RestoreIfSkipped(const TensorView& decision, Stream& stream);
   void Bind() { blocks_.Bind(); }
   void MarkWritten() { blocks_.MarkWritten(); }
 
  private:
   StatisticsBlocks blocks_;
-  std::vector<TensorView> kept_;  // the places in the blocks, and room for the decision
+  std::vector<TensorView> kept_;  // places in the blocks, then a slot for the decision
   Kernel restore_;
 };
 

@@ -1,4 +1,4 @@
-// StepReports: what a device decided in its last steps, on its way to the host.
+// StepReports: transfers a device's decisions about its last updates to the host.
 #pragma once
 
 #include <deque>
@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// Nothing waits until a report is taken.
+// Does not wait until a report is taken.
 class StepReports {
  public:
   struct Report {
@@ -19,10 +19,10 @@ class StepReports {
 
   explicit StepReports(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
-  // Sends the state in device memory as it is after everything launched so far.
+  // Copies the state in device memory as it is after all work launched so far.
   void Send(int iteration, const ops::StepState* on_device);
   bool is_empty() const { return under_way_.empty(); }
-  // Waits for the oldest one.
+  // Waits for the oldest report.
   Report Take();
 
  private:

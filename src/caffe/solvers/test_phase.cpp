@@ -18,8 +18,8 @@
 namespace caffe {
 namespace {
 
-// What a test batch is remembered by: its loss, then for each output its values and before them how
-// many they are.
+// The record of a test batch: its loss, then for each output the number of its values and the
+// values.
 std::vector<double> TestRecord(float loss, const Net& net) {
   std::vector<double> record = {loss};
   for (const Blob* blob : net.output_blobs()) {
@@ -29,7 +29,7 @@ std::vector<double> TestRecord(float loss, const Net& net) {
   return record;
 }
 
-// The layer of the net that writes an output last.
+// Returns the last layer of the net that writes an output.
 std::string MakerOf(const Net& net, const std::string& output) {
   std::string maker;
   for (const LayerParameter& layer : net.definition().layer()) {
@@ -38,7 +38,8 @@ std::string MakerOf(const Net& net, const std::string& output) {
   return maker;
 }
 
-// The first number of the last batch that is not finite, with its layer and blob; empty if all are.
+// Describes the first non-finite number of the last batch, with its layer and blob; empty if all
+// are finite.
 std::string DescribeOutput(float loss, const Net& net) {
   for (size_t i = 0; i < net.output_blobs().size(); ++i) {
     const Blob& blob = *net.output_blobs()[i];
@@ -53,9 +54,9 @@ std::string DescribeOutput(float loss, const Net& net) {
   return std::isfinite(loss) ? "" : StrCat("the loss is ", loss);
 }
 
-// Whether a pass can be made again without consequences: what calls the host are data layers that
-// repeat their batch (DummyData draws by the pass's number; HDF5Data goes on to the next). Others
-// count, or write files.
+// True if a pass can be repeated without side effects: all host calls are data layers that repeat
+// their batch (DummyData draws by the pass number; HDF5Data advances). Other host calls count, or
+// write files.
 bool IsRepeatable(const Net& net) {
   const Graph& graph = net.graph();
   return std::ranges::all_of(graph.ScheduledNodes(), [&](const Node* node) {
@@ -66,7 +67,7 @@ bool IsRepeatable(const Net& net) {
   });
 }
 
-// Takes the values of the next output from a record.
+// Extracts the values of the next output from a record.
 std::vector<float> TakeValues(std::vector<double>::const_iterator* next) {
   const auto count = static_cast<std::ptrdiff_t>(**next);
   const auto begin = *next + 1;
@@ -74,7 +75,7 @@ std::vector<float> TakeValues(std::vector<double>::const_iterator* next) {
   return {begin, begin + count};
 }
 
-// The rows of a DetectionEvaluate layer, as the blob that they came from on whichever rank.
+// Restores the rows of a DetectionEvaluate layer to the blob's shape, from any rank.
 Blob& FillRows(const std::vector<float>& values, const Blob& like, Blob* rows) {
   const int64_t columns = like.num_axes() > 0 ? like.shape(-1) : 1;
   rows->Reshape(Shape{static_cast<int64_t>(values.size()) / columns, columns});
@@ -103,7 +104,7 @@ void TestPhase::AddNet(const NetOptions& train, const TestNetDefinition& definit
     } catch (const InvalidArgument& unknown) {
       const std::string what = StrCat("solver: test_iter is not given, and ", unknown.what());
       if (!definition.is_implied) throw InvalidArgument(what + "; give test_iter");
-      // So it was before test_iter could be left out.
+      // Compatible with files from before test_iter became optional.
       SOLVER_LINE_IF(WARNING, context_.parallel.is_root())
           << what << "; nothing is tested: give test_iter for tests";
       return;
@@ -131,7 +132,7 @@ std::optional<std::vector<TestReport>> TestPhase::Run(const Moment& moment,
   return reports;
 }
 
-// A test that was interrupted, or a caller who has run the net, has left it within an epoch.
+// An interrupted test, or a caller that ran the net, may have left it in the middle of an epoch.
 void TestPhase::BeginEpoch(TestNet* test) const {
   TrainingNet net(*test->net);
   if (test->tested % test->epoch->count() == 0 && net.delivered_records() == test->delivered)
@@ -165,8 +166,8 @@ std::optional<TestReport> TestPhase::RunOne(size_t index, const Moment& moment,
       << "Iteration " << moment.iteration << ", Testing net (#" << index << ")";
   TestNet& test = tests_[index];
   if (test.epoch) BeginEpoch(&test);
-  // Ranks take turns at the batches that one rank alone would see, so that results do not depend on
-  // their number.
+  // Ranks alternate on the batches that a single rank would read, so that results do not depend on
+  // the number of ranks.
   std::vector<std::vector<double>> batches(
       test.epoch ? test.epoch->count()
                  : static_cast<uint64_t>(context_.param.test_iter(static_cast<int>(index))));
@@ -185,7 +186,7 @@ std::optional<TestReport> TestPhase::RunOne(size_t index, const Moment& moment,
     const Activity testing("test", "computes a batch of test net", number);
     float loss = 0;
     record = RunBatch(test, batch, &loss);
-    if (!is_finite) continue;  // one line for each test is enough
+    if (!is_finite) continue;  // one line per test is enough
     const std::string what = DescribeOutput(loss, *test.net);
     is_finite = what.empty();
     if (!is_finite)
@@ -224,7 +225,7 @@ TestReport TestPhase::Report(size_t index, int iteration,
   if (!is_detection) report.outputs.resize(outputs);
   std::vector<std::vector<double>> sums(outputs);
   Blob rows;
-  double all = 0;  // weight of all batches
+  double all = 0;  // total weight of the batches
   for (size_t batch = 0; batch < batches.size(); ++batch) {
     const std::vector<double>& record = batches[batch];
     const double weight = weights[batch];
@@ -240,7 +241,7 @@ TestReport TestPhase::Report(size_t index, int iteration,
       sums[i].resize(values.size());
       for (size_t k = 0; k < values.size(); ++k) {
         double& sum = sums[i][k];
-        // Batches that count alike are added up in float, as Caffe does.
+        // Batches of equal weight are summed in float, as in Caffe.
         sum = tests_[index].epoch ? sum + weight * values[k] : static_cast<float>(sum) + values[k];
       }
     }

@@ -1,12 +1,12 @@
-// How many threads a process of a run computes with.
+// Number of compute threads of a process in a multi-process run.
 #pragma once
 
 namespace caffe {
 
-// One of `ranks_here` processes of this machine: an equal share of its processors, or of those that
-// a limit of its control groups leaves, at least 1, unless the number of threads is set
-// (OMP_NUM_THREADS) or the process is bound to some processors. `threads`: that OpenMP would take
-// by itself.
+// For one of `ranks_here` processes of this machine: an equal share of the processors, or of its
+// control group's limit, at least 1. `threads` is OpenMP's own choice. It is kept if it is below
+// that number of processors (because of OMP_NUM_THREADS, or because the process is bound), or if
+// OMP_NUM_THREADS is set under a control group limit.
 int ThreadsOfRank(int ranks_here, int threads);
 
 // Processors of this machine.

@@ -1,4 +1,4 @@
-// TrainingLog: the lines of a running training, in Caffe's words, which other programs look for.
+// TrainingLog: logs the progress of training in Caffe's words, which other programs look for.
 #pragma once
 
 #include "caffe/training_observer.hpp"
@@ -8,7 +8,7 @@ namespace caffe {
 struct TrainingLogOptions {
   int display = 0;  // iterations between displays
   bool test_loss = false;
-  bool per_class = false;  // the average precision of each class
+  bool per_class = false;  // log the average precision of each class
 };
 
 class TrainingLog final : public TrainingObserver {

@@ -17,9 +17,9 @@
 namespace caffe {
 namespace {
 
-// Batches that test net `index` reads in the whole training.
+// Number of batches that test net `index` reads during training.
 uint64_t TestBatches(const SolverParameter& param, int index, const Net& net) {
-  if (index >= param.test_iter_size()) return BatchesOfEpoch(net).count();  // all there are
+  if (index >= param.test_iter_size()) return BatchesOfEpoch(net).count();  // one epoch
   const int interval = std::max(1, param.test_interval());
   const int tests = param.max_iter() / interval + (param.test_initialization() ? 1 : 0);
   return static_cast<uint64_t>(tests) * static_cast<uint64_t>(param.test_iter(index));
@@ -34,14 +34,14 @@ bool KnowsEpoch(const Net& net) {
   }
 }
 
-// A snapshot's file is written from a copy: of the weights first, then of the solver's state.
+// Files are written from a copy: first of the weights, then of the solver's state.
 int64_t SnapshotBytes(const SolverParameter& param, const PlanMemory& memory) {
   const bool is_written = param.snapshot() > 0 || param.snapshot_after_train();
   if (!is_written || param.snapshot_format() == SolverParameter::HDF5) return 0;
   return std::max(memory.parameters * (param.snapshot_diff() ? 2 : 1), memory.solver_state);
 }
 
-// The update of all parameters that have a gradient, as the solver's kernel makes it.
+// The update of all parameters that have a gradient, with the solver's kernel.
 TimedStep UpdateStep(const SolverParameter& param, const Net& net) {
   const Graph& graph = net.graph();
   const std::unique_ptr<UpdateRule> rule = MakeUpdateRule(param);
@@ -81,7 +81,7 @@ TrainingPlan::TrainingPlan(const SolverParameter& param, NetOptions options,
     const NetOptions test = TestNetOptions(options, definition);
     if (prepare) WithLayerPosition(test.file, TEST, [&] { prepare(&definition.param); });
     auto net = std::make_unique<Net>(definition.param, test);
-    if (definition.is_implied && !KnowsEpoch(*net)) continue;  // such a run tests nothing
+    if (definition.is_implied && !KnowsEpoch(*net)) continue;  // a run would skip this test
     test_nets_.push_back(std::move(net));
   }
 }
@@ -92,7 +92,7 @@ PlanMemory TrainingPlan::Memory() const {
     const PlanMemory test = MemoryOf(net->graph(), 0);
     memory.test_nets += test.total() - test.parameters;
   }
-  if (memory.program == 0) return memory;  // a device's own memory
+  if (memory.program == 0) return memory;  // the device has its own memory
   memory.snapshot = SnapshotBytes(param_, memory);
   DataMemory data;
   data.Add(*train_net_, static_cast<uint64_t>(param_.max_iter()) *

@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// The first layer that makes data from nothing, whose first top is a batch.
+// Returns the first layer that produces data without bottoms; its first top is a batch.
 const Layer* FindSource(const Net& net) {
   for (const std::shared_ptr<Layer>& layer : net.layers()) {
     if (layer->param().bottom_size() == 0 && layer->param().top_size() > 0) return layer.get();
@@ -135,7 +135,7 @@ void TrainingProgress::Measure(IterationReport* report) {
   speed.seconds = std::chrono::duration<double>(now - last_report_).count();
   speed.images = passes_ * BatchSize(net_, source_);
   const std::optional<double> wait = DataWaitSeconds();
-  // Smaller after a resume, which opens the data anew.
+  // Smaller after a resume, which opens the data again.
   if (wait) speed.data_wait_seconds = std::max(0.0, *wait - last_wait_.value_or(0));
   last_report_ = now;
   last_wait_ = wait;

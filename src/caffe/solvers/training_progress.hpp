@@ -1,4 +1,4 @@
-// TrainingProgress: gathers what a solver learns about its progress and tells the observers.
+// TrainingProgress: collects a solver's progress and tells the observers.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ namespace caffe {
 // All values of the net's outputs.
 std::vector<OutputReport> OutputsOf(const Net& net);
 
-// One thread. An iteration's loss and learning rate come one by one and in either order; observers
-// hear of it when both are there.
+// Single-threaded. The loss and learning rate of an iteration arrive separately, in any order;
+// observers are called when both are known.
 class TrainingProgress {
  public:
-  // `passes`: forward passes of all workers in one iteration, which share the epoch's records. The
-  // net outlives this object.
+  // `passes`: forward passes of all workers in one iteration; they share the records of an epoch.
+  // The net must outlive this object.
   TrainingProgress(const Net& net, int passes, Clock& clock = Clock::Steady());
 
   void Add(TrainingObserver* observer) { observers_.push_back(observer); }
@@ -36,7 +36,7 @@ class TrainingProgress {
   void Report(const TestReport& test);
   void Report(const SnapshotReport& snapshot);
 
-  // While one of these lives, time does not count as training.
+  // While an instance exists, time does not count as training.
   class Pause {
    public:
     explicit Pause(TrainingProgress& progress) : progress_(progress) {}
@@ -64,10 +64,10 @@ class TrainingProgress {
   const Net& net_;
   const int passes_;
   Clock& clock_;
-  const Layer* source_ = nullptr;  // that images are counted by
+  const Layer* source_ = nullptr;  // layer whose images are counted
   std::vector<std::pair<const Layer*, const DataSupply*>> supplies_;
   std::vector<TrainingObserver*> observers_;
-  std::vector<Pending> pending_;  // few; a deque would take memory now and then
+  std::vector<Pending> pending_;  // only few; a deque would sometimes allocate
   Clock::TimePoint last_report_ = clock_.Now(), last_display_ = last_report_;
   std::optional<double> last_wait_;
   int last_display_iteration_ = 0;

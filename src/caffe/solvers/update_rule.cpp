@@ -41,7 +41,7 @@ std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param) {
 }
 
 int SolverStatesPerParameter(const SolverParameter& param) {
-  // An average, and room for the parameters that it stands in for.
+  // The average, and space to save the parameters while it replaces them.
   const int averages = param.ema_decay() > 0 ? 2 : 0;
   return MakeUpdateRule(param)->num_states() + averages;
 }

@@ -1,4 +1,4 @@
-// UpdateRule: how one step changes a parameter. One file per rule; it registers itself by type.
+// UpdateRule: an optimizer. One file per optimizer; it registers itself by type.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace caffe {
 
-// What changes from step to step, the same for all parameters.
+// Scalars of one update, the same for all parameters.
 struct StepScalars {
   int iteration = 0;
   double rate = 0, momentum = 0, weight_decay = 0;
@@ -22,17 +22,17 @@ struct StepScalars {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // State tensors of a parameter's shape that the rule keeps.
+  // Number of state tensors, each with the parameter's shape.
   virtual int num_states() const = 0;
-  // The op that makes the step of all these parameters and writes copies of those whose numbers
-  // `copies` has: ops::UpdateAll of the rule.
+  // Returns the op that updates all these parameters, and writes copies of the parameters with the
+  // indices in `copies`: ops::UpdateAll of the optimizer.
   virtual Op MakeOp(std::span<const Net::LearnableParam> params,
                     const std::vector<int>& copies) const = 0;
-  // Copies of one parameter that the op can write.
+  // Maximum number of copies of one parameter that the op can write.
   static constexpr int kMostCopies = ops::UpdateAll<ops::SgdUpdate>::kMostCopies;
-  // Whether the step of one element depends on other elements of its parameter.
+  // True if the update of an element depends on other elements of its parameter.
   virtual bool needs_whole_parameters() const { return false; }
-  // Fills the op's step operand.
+  // Fills the op's operand of scalars.
   virtual void FillNumbers(const StepScalars& step,
                            std::span<double, ops::kStepNumbers> numbers) const = 0;
 };

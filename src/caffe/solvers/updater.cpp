@@ -7,7 +7,7 @@
 namespace caffe {
 namespace {
 
-// Never the same number twice, also of two updaters of one net.
+// Never returns the same number twice, even for two updaters of one net.
 uint64_t NextVersion() {
   static std::atomic<uint64_t> last = 0;
   return ++last;
@@ -36,7 +36,7 @@ Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net
   average_ = std::make_unique<WeightAverage>(net_, learning, options.ema_decay, decide_.decides());
 }
 
-// With history for each, also for those that do not learn.
+// Creates history for every parameter, including those that do not learn.
 std::vector<LearningParameter> Updater::LearningParameters(
     const Net& net, const std::vector<ParamFactors>& factors) {
   std::vector<LearningParameter> learning;
@@ -53,7 +53,7 @@ std::vector<LearningParameter> Updater::LearningParameters(
       param.decay_mult *= static_cast<float>(factors[i].decay_mult);
     }
     if (param.lr_mult == 0) continue;           // frozen
-    if (decide_.larc.is_on) param.lr_mult = 1;  // LARC's own factor takes its place
+    if (decide_.larc.is_on) param.lr_mult = 1;  // replaced by LARC's own factor
     learning.push_back({param, i, own, OwnPart(*param.blob)});
   }
   for (int k = 0; k < rule_.num_states(); ++k) {

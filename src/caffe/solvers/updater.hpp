@@ -1,4 +1,4 @@
-// Updater: a rule applied to all parameters of a net.
+// Updater: updates all parameters of a net.
 #pragma once
 
 #include <array>
@@ -21,26 +21,27 @@
 
 namespace caffe {
 
-// What an updater does beyond its rule.
+// Options of an updater besides its optimizer.
 struct UpdaterOptions {
-  // One for each learnable parameter of the net; empty: none is changed.
+  // One for each learnable parameter of the net; if empty, all factors are 1.
   std::vector<ParamFactors> factors = {};
-  // Above 0 it keeps an average of the parameters that learn; not where some are split over ranks.
+  // If above 0, keeps an average of the learnable parameters; not supported if some are split over
+  // ranks.
   double ema_decay = 0;
 };
 
-// Owns the rule's state, and that of what steps decide by norms, in the device's memory. Not
-// copyable: its operands point into it. Kernels and memory are found once; a step allocates nothing
-// and waits for nothing. The Read functions do wait.
+// Owns, in device memory, the optimizer's state and that of decisions based on norms. Not copyable,
+// because its operands point into it. Finds kernels and allocates memory once; an update allocates
+// nothing and waits for nothing. The Read functions wait.
 //
-// A step is made by Step(), as work appended to the net's backward pass after Schedule(), or bucket
-// by bucket: Schedule(), Prepare(), LaunchBucket() of each, FinishBuckets(). All make the same
-// bits.
+// An update is made by Step(), as work appended to the net's backward pass after Schedule(), or
+// bucket by bucket: Schedule(), Prepare(), LaunchBucket() for each, FinishBuckets(). The results
+// are bitwise equal.
 class Updater final : public AppendedWork {
  public:
-  // `buckets` of gradients, whose parameters may be updated apart; may be empty. Of parameters of
-  // layers that are split over ranks each rank updates its part; then all ranks make the same
-  // steps, and `others` is needed.
+  // `buckets` of gradients, whose parameters may be updated separately; may be empty. Of layers
+  // that are split over ranks, each rank updates its part of the parameters; then all ranks must
+  // make the same updates, and `others` is required.
   Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net,
           const std::vector<std::vector<SyncedTensor*>>& buckets = {},
           const SumOverRanks& others = {}, const UpdaterOptions& options = {});
@@ -50,25 +51,25 @@ class Updater final : public AppendedWork {
   // History blobs in Caffe's order: state 0 of every parameter, then state 1, ...
   const std::vector<std::shared_ptr<Blob>>& history() const { return history_; }
 
-  // Null: none is kept.
+  // Null if no average is kept.
   WeightAverage* average() const { return average_.get(); }
-  // Each updates some of the parameters that learn.
+  // Each part updates some of the parameters.
   const std::vector<std::unique_ptr<ParameterUpdate>>& parts() const { return updates_; }
 
-  // Gradient scaling, and what the last step came to.
+  // The state of gradient scaling and the outcome of the last update.
   ops::StepState ReadState() const;
   void WriteState(const ops::StepState& state);
   const ops::StepState* state_on_device() const;
-  // What the losses of the next backward pass are to be multiplied by.
+  // Factor for the losses of the next backward pass, in device memory.
   const double* loss_scale() const;
 
   // LARC's running cosines, one per learnable parameter.
   std::vector<float> ReadCosines() const;
   void WriteCosines(const std::vector<float>& cosines);
 
-  // Before the first forward pass of an iteration: what a skipped step gives back.
+  // Called before the first forward pass of an iteration: saves what a skipped update restores.
   void BeginIteration();
-  // The next step's numbers.
+  // Sets the scalars of the next update.
   void Schedule(const StepScalars& scalars);
   void Step(const StepScalars& scalars);
 
@@ -76,12 +77,12 @@ class Updater final : public AppendedWork {
   void Launch(Stream& stream) override;
   void Finish() override;
 
-  // False where there are none, or a step needs the norms of all gradients: clipping, gradient
-  // scaling.
+  // False if there are no buckets, or an update needs the norm of all gradients, for clipping or
+  // gradient scaling.
   bool has_buckets() const { return updates_.size() > 1; }
-  // From any thread; several may launch different buckets at a time.
+  // Can be called from any thread; several threads may launch different buckets at a time.
   void LaunchBucket(size_t bucket);
-  // After all buckets: updates parameters that are in none.
+  // Called after all buckets: updates parameters that are in no bucket.
   void FinishBuckets();
 
  private:
@@ -98,14 +99,14 @@ class Updater final : public AppendedWork {
   const ops::DecideStep decide_;
   std::shared_ptr<Device> device_;
   std::vector<std::shared_ptr<Blob>> history_;
-  size_t learnable_ = 0;  // parameters, with those that do not learn
+  size_t learnable_ = 0;  // all parameters, including frozen ones
   std::array<double, ops::kStepNumbers> numbers_{};
   std::shared_ptr<void> step_memory_;
-  TensorView step_;  // numbers_ in the device's memory
-  // One per bucket and one of the parameters that are in none; or one of all parameters.
+  TensorView step_;  // numbers_ in device memory
+  // One per bucket and one for the other parameters; or a single one for all parameters.
   std::vector<std::unique_ptr<ParameterUpdate>> updates_;
-  uint64_t version_ = 0;                          // of kernels and operands, for recordings
-  std::unique_ptr<StatisticsKeeper> statistics_;  // where steps may be skipped
+  uint64_t version_ = 0;                          // of kernels and operands, for captured graphs
+  std::unique_ptr<StatisticsKeeper> statistics_;  // only if updates may be skipped
   std::unique_ptr<WeightAverage> average_;
 };
 

@@ -34,7 +34,7 @@ Updates::Updates(const SolverContext& context, const UpdateRule& rule)
               .factors = FactorsOfGroups(context.param, context.net, context.parallel.is_root()),
               .ema_decay = context.param.ema_decay()})),
       reports_(context.training_net.device()) {
-  // Only displayed iterations are measured. Of parts no rank knows the whole.
+  // Only displayed iterations are measured. If parameters are split, no rank knows all of them.
   if (context.param.display() <= 0 || !context.training_net.SplitParams().empty()) return;
   std::vector<Net::LearnableParam> learning;
   for (const auto& part : updater_->parts()) {
@@ -111,20 +111,20 @@ void Updates::CheckFits(const SnapshotReader& snapshot, const std::string& file)
 }
 
 void Updates::Restore(const SnapshotReader& snapshot) {
-  while (!reports_.is_empty()) reports_.Take();  // of what is given up
+  while (!reports_.is_empty()) reports_.Take();  // discard old reports
   snapshot.ReadHistory(updater_->history());
   state_ = scales_gradients() ? snapshot.progress().gradient_scale : ops::StepState{};
   decide_.scaling.Adopt(&state_);
   updater_->WriteState(state_);
   std::vector<float> cosines = snapshot.progress().larc_cosines;
-  // A run without larc_turbo has saved none: they start from zero.
+  // Runs without larc_turbo save no cosines; start from zero.
   cosines.resize(context_.net.learnable_params().size());
   updater_->WriteCosines(cosines);
   RestoreAverage(snapshot);
 }
 
-// The net has the weights of the snapshot's file. Where that is an average, training goes on with
-// the parameters in the state, also where no average is wanted any more.
+// The net has the weights of the snapshot's file. If these are an average, training continues with
+// the parameters in the state, even if averaging is now off.
 void Updates::RestoreAverage(const SnapshotReader& snapshot) {
   WeightAverage* const average = updater_->average();
   if (average != nullptr) {

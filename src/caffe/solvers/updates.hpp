@@ -1,4 +1,4 @@
-// Updates: the steps of a run, and what devices decide in them.
+// Updates: the optimizer's updates of a run, and the device's decisions about them.
 #pragma once
 
 #include <memory>
@@ -16,34 +16,34 @@
 
 namespace caffe {
 
-// A device decides for itself whether a step is skipped, by which factor gradients are clipped and
-// what the next gradient scale is; the host hears of it later, without waiting.
+// A device decides itself whether an update is skipped, by which factor gradients are clipped, and
+// the next gradient scale; the host gets a report later, without waiting.
 class Updates {
  public:
-  // Throws InvalidArgument for fields of gradient scaling that cannot be.
+  // Throws InvalidArgument for invalid fields of gradient scaling.
   Updates(const SolverContext& context, const UpdateRule& rule);
 
   Updater& updater() const { return *updater_; }
   bool scales_gradients() const { return decide_.scaling.is_on(); }
-  // The gradient scale as last reported; nothing where there is none.
+  // The gradient scale as last reported; empty without gradient scaling.
   std::optional<double> scale() const;
-  // A factor of all losses, in the device's memory; null where there is none.
+  // A factor for all losses, in device memory; null if there is none.
   const double* loss_scale() const { return scales_gradients() ? updater_->loss_scale() : nullptr; }
-  // The gradients as they are, before their update, and the steps skipped so far. Waits for the
-  // device.
+  // Measures the gradients before their update, and returns the updates skipped so far. Waits for
+  // the device.
   StepReport Measure();
-  // After an update at that rate; nothing where LARC is off or the step was skipped. Waits for the
-  // device.
+  // Called after an update with that rate; empty if LARC is off or the update was skipped. Waits
+  // for the device.
   std::optional<LarcReport> LarcOf(double rate) const;
   bool was_skipped() const { return state_.is_skipped != 0; }
 
-  // After an update has been launched.
+  // Called after an update has been launched.
   void SendReport(int iteration);
-  // Waits for all reports that were sent. Warns of skipped steps, and throws Error after too many.
-  // `first`: the run's first iteration.
+  // Waits for all reports that were sent. Warns of skipped updates, and throws Error after too
+  // many. `first`: the run's first iteration.
   void TakeReports(int first);
 
-  // Throws InvalidArgument where `file` is of another net; nothing has changed then.
+  // Throws InvalidArgument if `file` belongs to another net; changes nothing.
   void CheckFits(const SnapshotReader& snapshot, const std::string& file) const;
   void Restore(const SnapshotReader& snapshot);
   void Describe(SolverProgress* progress) const;

@@ -76,14 +76,14 @@ void Watchdog::Run() {
     const Clock::TimePoint end = clock_.Now() + pause_;
     if (clock_.WaitUntil(changed_, lock, end, [&] { return stops_; })) return;
     lock.unlock();
-    // This thread has nothing else to do: it, too, was stopped.
+    // This thread only waits, so a long delay means that the process was stopped.
     const Clock::Duration lost = clock_.Now() - end;
     if (lost > pause_) Activity::Excuse(lost);
     try {
       Look();
       if (!reason().empty()) Abort();
     } catch (const std::bad_alloc&) {
-      // The next look may find more memory.
+      // More memory may be available at the next check.
     }
     lock.lock();
   }
@@ -103,8 +103,8 @@ void Watchdog::Look() {
   if (aborts_ && reason_.empty()) reason_ = text;
 }
 
-// At each look, because one thread may have begun to wait later than the other hangs. Shorter waits
-// are left alone: they may be of another solver in this process.
+// Called at each check, because one thread may start to wait after the other hangs. Shorter waits
+// are not interrupted, because they may belong to another solver of this process.
 void Watchdog::Abort() {
   const std::string why = reason();
   Activity::InterruptWaits(limit_, ErrorOf(why));

@@ -1,4 +1,4 @@
-// Watchdog: says why a run does not go on, and ends it where it was told to.
+// Watchdog: reports why a run makes no progress, and ends it if configured to.
 #pragma once
 
 #include <condition_variable>
@@ -17,26 +17,25 @@ namespace caffe {
 // not positive.
 void CheckWatchdog(const SolverParameter& param);
 
-// While it lives, a thread of its own looks for activities (core/activity.hpp) of this process that
-// last longer than the solver's watchdog_seconds, and names them in the log: first after that time,
-// then after twice, four times that time. While a process is stopped (SIGSTOP, a cluster's suspend)
-// nothing in it can get further, so that time does not count.
+// While it exists, its thread looks for activities (core/activity.hpp) of this process that last
+// longer than the solver's watchdog_seconds, and logs them: first after that time, then after
+// twice, four times that time. Time in which the process is stopped (SIGSTOP, a cluster's suspend)
+// does not count, because nothing in it can make progress.
 class Watchdog {
  public:
-  // Called once, where the run was to be aborted and has not ended one watchdog_seconds later. May
-  // be null.
+  // Called once if an aborted run has not ended one watchdog_seconds later. May be null.
   using GiveUp = std::function<void(const std::string& why)>;
 
-  // Throws what CheckWatchdog() does. "off": there is no thread.
+  // Throws what CheckWatchdog() throws. With "off", there is no thread.
   Watchdog(const SolverParameter& param, GiveUp give_up);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // What was too long, once the run is to be aborted because of it; else empty.
+  // The text about the overdue activities if the run is to be aborted, otherwise empty.
   std::string reason() const;
-  // Ends a run that is to be aborted and went on before a wait could be interrupted: throws the
-  // DeviceError that interrupted waits throw.
+  // For a run that continued before a wait could be interrupted: throws the DeviceError that
+  // interrupted waits throw if the run is to be aborted.
   void ThrowIfAborted() const;
 
  private:
@@ -45,12 +44,12 @@ class Watchdog {
   void Abort();
   std::exception_ptr ErrorOf(const std::string& why) const;
 
-  const double limit_;           // seconds
-  const Clock::Duration pause_;  // between two looks
-  Clock& clock_;                 // of the activities
+  const double limit_;           // in seconds
+  const Clock::Duration pause_;  // between two checks
+  Clock& clock_;                 // clock of the activities
   const bool aborts_;
   const GiveUp give_up_;
-  double next_report_;  // age at which an activity is named
+  double next_report_;  // age at which activities are next reported
   int looks_since_abort_ = 0;
   bool has_given_up_ = false;
   mutable std::mutex mutex_;

@@ -16,7 +16,7 @@ std::vector<SyncedTensor*> TensorsOf(const std::vector<Net::LearnableParam>& par
   return tensors;
 }
 
-// Copies fail where the device is lost, and then nothing can train or be written any more.
+// Copies fail only if the device is lost; then nothing can be trained or written any more.
 template <typename Work>
 void TryTo(const Work& work) {
   try {

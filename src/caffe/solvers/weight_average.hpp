@@ -1,4 +1,4 @@
-// WeightAverage: an exponential moving average of the parameters that learn.
+// WeightAverage: an exponential moving average of the learnable parameters.
 #pragma once
 
 #include <memory>
@@ -14,38 +14,38 @@
 namespace caffe {
 
 // Follows the parameters after each update (Polyak and Juditsky 1992; see ops::AverageAll), and
-// takes their place for tests and in weights files. Running statistics are no part of it: whoever
-// looks at the average sees them as they are.
+// replaces them in tests and weights files. Running statistics are not averaged and always keep
+// their current values.
 //
-// It begins with the parameters as they are before its first update: until then it is they. The
-// average and the parameters that it stands in for lie in the device's memory, two tensors for each
-// parameter.
+// It starts with the parameters before its first update; until then it equals them. The average and
+// the saved parameters are in device memory, two tensors per parameter.
 class WeightAverage {
  public:
-  // Of `parameters`, some of the net's. `is_decided`: updates have a decision. The net outlives
-  // this.
+  // `parameters` are some of the net's. `is_decided`: updates have a decision. The net must outlive
+  // this object.
   WeightAverage(const TrainingNet& net, const std::vector<Net::LearnableParam>& parameters,
                 double decay, bool is_decided);
 
-  // Before an update: finds the parameters' memory. Whether it lies elsewhere than before.
+  // Called before an update: finds the parameters' memory. Returns true if it has moved.
   bool Bind();
-  // After an update on the stream, whose operands these are; see ops::AverageAll. Launches only.
+  // Called after an update on the stream; the arguments are that update's operands, see
+  // ops::AverageAll. Only launches.
   void Launch(const TensorView& step, const TensorView& state, const TensorView& decision,
               Stream& stream);
 
   bool has_begun() const { return has_begun_; }
-  // The parameters, as they are, are the average of so many updates; the run has skipped so many
-  // steps until now.
+  // Takes the current parameters as the average of `updates` updates; the run has skipped
+  // `skipped_steps` updates so far.
   void Begin(double updates, double skipped_steps);
-  // It begins with the next update.
+  // Starts again with the next update.
   void Reset() { has_begun_ = false; }
-  // For ops::kAverageCount of the next update.
+  // The value of ops::kAverageCount for the next update.
   double NextCount() { return ++count_; }
-  // Updates that it has followed, where the run has skipped so many steps.
+  // Number of updates in the average, given the number of skipped updates of the run.
   int updates(double skipped_steps) const { return static_cast<int>(count_ - skipped_steps); }
 
-  // While one of these lives, the net's parameters are the average; nothing where none is given or
-  // it has not begun. One in another needs a Hidden between them.
+  // While an instance exists, the net's parameters are the average; does nothing if `average` is
+  // null or has not begun. A nested Shown requires a Hidden in between.
   class Shown {
    public:
     explicit Shown(WeightAverage* average);
@@ -56,7 +56,7 @@ class WeightAverage {
    private:
     WeightAverage* const average_;
   };
-  // While one of these lives within a Shown, the parameters are themselves again.
+  // While an instance exists within a Shown, the net has the parameters themselves.
   class Hidden {
    public:
     explicit Hidden(WeightAverage* average);
@@ -72,7 +72,7 @@ class WeightAverage {
   StatisticsBlocks average_, kept_;
   std::vector<TensorView> inputs_;  // parameters, step, state, decision
   Kernel kernel_;
-  double count_ = 0;  // of updates and skipped steps
+  double count_ = 0;  // updates plus skipped updates
   bool has_begun_ = false, is_shown_ = false;
 };
 

@@ -1,4 +1,4 @@
-// WholeIteration: what a run goes back to when an error breaks off an iteration.
+// WholeIteration: the state to restore if an error interrupts an iteration.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace caffe {
 
-// Forward passes take records and change running statistics, so both are remembered as they were
-// when the iteration under way began. `net` outlives this.
+// Forward passes consume records and change running statistics, so both are saved at the beginning
+// of each iteration. `net` must outlive this object.
 class WholeIteration {
  public:
   explicit WholeIteration(TrainingNet& net) : net_(net), statistics_(net) {}
@@ -22,11 +22,11 @@ class WholeIteration {
     statistics_.Save();
   }
   void End() { records_.reset(); }
-  // Records stay taken: see delivered_records().
+  // Consumed records are not returned: see delivered_records().
   void Restore() {
     if (records_) statistics_.Restore();
   }
-  // By each data layer until the last whole iteration.
+  // Records delivered by each data layer up to the last complete iteration.
   std::map<std::string, uint64_t> delivered_records() const {
     return records_ ? *records_ : net_.delivered_records();
   }

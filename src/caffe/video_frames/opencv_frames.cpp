@@ -1,4 +1,4 @@
-// The module libcaffe_video_frames: videos and cameras by OpenCV.
+// Module libcaffe_video_frames: reads videos and cameras with OpenCV.
 #include <algorithm>
 #include <opencv2/core.hpp>
 #include <opencv2/videoio.hpp>
@@ -52,7 +52,7 @@ class OpenCvFrames final : public VideoFrames {
 }  // namespace
 }  // namespace caffe::data
 
-// Null where the video or the camera cannot be opened.
+// Returns null if the video or the camera cannot be opened.
 extern "C" CAFFE_EXPORT caffe::data::VideoFrames* caffe_open_video(const char* file, int camera) {
   auto frames = std::make_unique<caffe::data::OpenCvFrames>();
   try {

@@ -12,11 +12,11 @@
 const int kMaxBlobAxes = 32;
 
 CAFFE_BVLC_BEGIN
-// A blob of Cortado's net, behind a Blob that shows it.
+// The blob of Cortado's net that a Blob wraps.
 class NetBlob;
 
-// A blob has memory of its own, which grows only, or shows a blob of a net: then its shape and
-// its numbers are the net's. Wrong arguments throw caffe::Error, which is a std::runtime_error.
+// A blob either has its own memory, which only grows, or wraps a blob of a net: then its shape and
+// its values are the net's. Wrong arguments throw caffe::Error, which is a std::runtime_error.
 template <typename Dtype>
 class Blob {
  public:
@@ -43,7 +43,7 @@ class Blob {
   // Maps -1 to the last axis, and so on.
   int CanonicalAxisIndex(int axis_index) const;
 
-  // The old view of at most 4 axes; one that is missing counts 1.
+  // The legacy view of at most 4 axes; missing axes have extent 1.
   int num() const { return LegacyShape(0); }
   int channels() const { return LegacyShape(1); }
   int height() const { return LegacyShape(2); }
@@ -92,10 +92,10 @@ class Blob {
   void scale_data(Dtype scale_factor);
   void scale_diff(Dtype scale_factor);
 
-  // Uses the other blob's memory from now on; the counts have to agree.
+  // Shares the other blob's memory; the counts have to agree.
   void ShareData(const Blob& other);
   void ShareDiff(const Blob& other);
-  // Compares the last axes with a shape of the old form, four numbers.
+  // Compares the trailing axes with a legacy shape of four numbers.
   bool ShapeEquals(const BlobProto& other);
 
  private:
@@ -107,9 +107,9 @@ class Blob {
   friend class Loan;
 
   void Allocate();
-  // Shows the blob of a net from now on; null: memory of its own again.
+  // Wraps the blob of a net; null switches back to the blob's own memory.
   void Show(const std::shared_ptr<NetBlob>& net_blob);
-  // Takes the shape that the net has given its blob.
+  // Takes over the shape that the net has given its blob.
   void Refresh() const;
 
   shared_ptr<SyncedMemory> data_;

@@ -1,6 +1,6 @@
-// Where the names of Caffe's C++ API live: caffe::bvlc, which is inline for those who include these
-// headers, so that they write caffe::Net<float>. The library that implements them sees Cortado's
-// own caffe::Net as well and keeps the two apart.
+// Defines the namespace of Caffe's C++ API: caffe::bvlc. It is inline for programs that include
+// these headers, so that they write caffe::Net<float>. The library that implements the API also
+// sees Cortado's own caffe::Net and keeps the two apart.
 #pragma once
 
 #ifdef CAFFE_COMPAT_IMPLEMENTATION

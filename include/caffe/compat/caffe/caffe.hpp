@@ -1,5 +1,5 @@
-// Everything that a program written for Caffe includes. It stands in a folder of its own
-// (include/caffe/compat), which comes before Cortado's in the order of -I.
+// Includes everything that a program written for Caffe expects. The header lives in a folder of its
+// own (include/caffe/compat), which must precede Cortado's in the order of -I.
 #pragma once
 
 #include "blob.hpp"

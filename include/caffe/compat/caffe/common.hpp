@@ -1,5 +1,5 @@
-// What every file of a program written for Caffe sees: logging, the names taken from the standard
-// library, macros, and the settings of a thread (class Caffe).
+// Common header of programs written for Caffe: logging, the names taken from the standard library,
+// macros, and the settings of a thread (class Caffe).
 #pragma once
 
 #include <gflags/gflags.h>
@@ -68,8 +68,8 @@ using std::string;
 using std::stringstream;
 using std::vector;
 
-// What functions return where programs expect std::shared_ptr or boost::shared_ptr, which Caffe
-// had at one time or another: it is the first, and converts to the second.
+// Return type for functions whose callers expect either std::shared_ptr or boost::shared_ptr,
+// because Caffe has used both: it is the first and converts to the second.
 template <typename T>
 class Shared : public std::shared_ptr<T> {
   struct Keep {
@@ -93,22 +93,22 @@ class Shared : public std::shared_ptr<T> {
 // Parses the command line (gflags) and starts logging (glog).
 void GlobalInit(int* pargc, char*** pargv);
 
-// Settings: the mode, the device and the seed are the process's, the random numbers and the place
-// among workers are the thread's.
+// Settings: the mode, the device and the seed belong to the process; the random numbers and the
+// rank among workers belong to the thread.
 class Caffe {
  public:
   ~Caffe();
-  // The calling thread's.
+  // Returns the settings of the calling thread.
   static Caffe& Get();
 
   enum Brew { CPU, GPU };
 
-  // Numbers for user code; a net's own fillers and dropout follow set_random_seed() alone.
+  // Random numbers for user code; a net's own fillers and dropout follow set_random_seed() alone.
   class RNG {
    public:
     RNG();
     explicit RNG(unsigned int seed);
-    // An rng_t; see util/rng.hpp.
+    // Returns an rng_t*; see util/rng.hpp.
     void* generator();
 
    private:
@@ -121,10 +121,10 @@ class Caffe {
   // Nets built from now on, and rng_stream(), draw the same numbers each time.
   static void set_random_seed(const unsigned int seed);
   static void SetDevice(const int device_id);
-  // Logs the device's description. Throws where there is none.
+  // Logs the device's description. Throws if there is no device.
   static void DeviceQuery();
   static bool CheckDevice(const int device_id);
-  // The first device from start_id on, or -1.
+  // Returns the first device from start_id on, or -1.
   static int FindDevice(const int start_id = 0);
 
   static int solver_count();
@@ -136,7 +136,8 @@ class Caffe {
   static bool root_solver() { return solver_rank() == 0; }
 
 #ifdef CAFFE_HAS_CUBLAS_HEADER
-  // Of the thread and its current device, on the default stream. Its users link cuBLAS.
+  // The handle of the thread and its current device, on the default stream. Callers must link
+  // cuBLAS.
   static cublasHandle_t cublas_handle() {
     static thread_local std::map<int, cublasHandle_t> handles;
     int device = 0;

@@ -1,4 +1,4 @@
-// DataTransformer<Dtype>: crop, mirror, mean and scale, as transform_param says.
+// DataTransformer<Dtype>: crops, mirrors, subtracts the mean and scales, as transform_param says.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 #include "util/io.hpp"
 
 CAFFE_BVLC_BEGIN
-// Throws caffe::Error for options that exclude each other, and for images and blobs that do not
-// fit.
+// Throws caffe::Error for options that exclude each other, and for images and blobs whose shapes do
+// not match.
 template <typename Dtype>
 class DataTransformer {
  public:
@@ -23,9 +23,9 @@ class DataTransformer {
 
   // transformed_blob has the shape that InferBlobShape gives.
   void Transform(const Datum& datum, Blob<Dtype>* transformed_blob);
-  // One datum for each item of the blob, or fewer.
+  // Transforms one datum for each item of the blob, or fewer.
   void Transform(const vector<Datum>& datum_vector, Blob<Dtype>* transformed_blob);
-  // Each item of a blob of images.
+  // Transforms each item of a blob of images.
   void Transform(Blob<Dtype>* input_blob, Blob<Dtype>* transformed_blob);
   vector<int> InferBlobShape(const Datum& datum);
   vector<int> InferBlobShape(const vector<Datum>& datum_vector);

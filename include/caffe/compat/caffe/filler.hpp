@@ -1,4 +1,4 @@
-// Fillers: how a parameter gets its first values. Numbers come from Caffe::rng_stream().
+// Fillers: initialise parameters. Random numbers come from Caffe::rng_stream().
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 #include "common.hpp"
 
 CAFFE_BVLC_BEGIN
-// Fills as `type` of the parameter says. Throws caffe::Error for an unknown type or a shape that
-// does not fit.
+// Fills as `type` of the parameter says. Throws caffe::Error for an unknown type or an unsuitable
+// shape.
 template <typename Dtype>
 class Filler {
  public:

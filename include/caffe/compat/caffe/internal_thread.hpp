@@ -1,4 +1,4 @@
-// A thread that belongs to an object, with the settings (class Caffe) of the one that started it.
+// A thread owned by an object; it inherits the settings (class Caffe) of the thread that starts it.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,8 @@
 #include "common.hpp"
 
 CAFFE_BVLC_BEGIN
-// A class that has one calls StopInternalThread() in its own destructor, before its members end.
+// Derived classes call StopInternalThread() in their own destructor, before their members are
+// destroyed.
 class InternalThread {
  public:
   InternalThread() : must_stop_(false), is_started_(false) {}
@@ -21,7 +22,7 @@ class InternalThread {
  protected:
   // The thread's work. It ends when must_stop() is true.
   virtual void InternalThreadEntry() {}
-  // Wakes a thread that waits, when it is asked to end.
+  // Wakes a waiting thread when it is asked to end.
   virtual void WakeInternalThread() {}
   bool must_stop() const { return must_stop_; }
 

@@ -1,4 +1,4 @@
-// Layer<Dtype>: the base of layers as they are written for Caffe.
+// Layer<Dtype>: the base class of layers written for Caffe.
 //
 //     template <typename Dtype>
 //     class DoubleLayer : public NeuronLayer<Dtype> {
@@ -15,7 +15,7 @@
 //     INSTANTIATE_CLASS(DoubleLayer);
 //     REGISTER_LAYER_CLASS(Double);
 //
-// A registered layer is one of Cortado's layer types like any other: `caffe train` knows it.
+// A registered layer is a layer type of Cortado like any other: `caffe train` knows it.
 #pragma once
 
 #include <algorithm>
@@ -36,15 +36,16 @@ class Layer {
   explicit Layer(const LayerParameter& param);
   virtual ~Layer() {}
 
-  // Checks the numbers of blobs, then LayerSetUp, Reshape, and the tops' loss weights.
+  // Checks the numbers of blobs, then calls LayerSetUp and Reshape and sets the loss weights of the
+  // tops.
   void SetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
-  // Once: reads the options and makes the parameters (blobs_).
+  // Called once: reads the options and creates the parameters (blobs_).
   virtual void LayerSetUp(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) {}
-  // Gives the tops their shapes; before every Forward.
+  // Sets the shapes of the tops; called before every Forward.
   virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) = 0;
   // Returns the weighted sum of the tops that are losses.
   Dtype Forward(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
-  // Parameters' gradients are added to what is there.
+  // Adds to the gradients that the parameters already hold.
   void Backward(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
                 const vector<Blob<Dtype>*>& bottom);
 
@@ -61,7 +62,7 @@ class Layer {
   }
 
   virtual inline const char* type() const { return ""; }
-  // -1: no rule.
+  // -1: any number.
   virtual inline int ExactNumBottomBlobs() const { return -1; }
   virtual inline int MinBottomBlobs() const { return -1; }
   virtual inline int MaxBottomBlobs() const { return -1; }
@@ -69,11 +70,11 @@ class Layer {
   virtual inline int MinTopBlobs() const { return -1; }
   virtual inline int MaxTopBlobs() const { return -1; }
   virtual inline bool EqualNumBottomTopBlobs() const { return false; }
-  // Whether the net makes tops that the prototxt does not name.
+  // True if the net creates tops that the prototxt does not name.
   virtual inline bool AutoTopBlobs() const { return false; }
   virtual inline bool AllowForceBackward(const int) const { return true; }
 
-  // Whether Backward has to compute the gradient of a parameter.
+  // True if Backward has to compute the gradient of the parameter.
   inline bool param_propagate_down(const int param_id) {
     return param_propagate_down_.size() > static_cast<size_t>(param_id) &&
            param_propagate_down_[param_id];
@@ -96,9 +97,9 @@ class Layer {
                             const vector<Blob<Dtype>*>& bottom) {
     Backward_cpu(top, propagate_down, bottom);
   }
-  // Throws caffe::Error where the numbers break the rules above.
+  // Throws caffe::Error if the numbers of blobs break the rules above.
   virtual void CheckBlobCounts(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
-  // Puts loss_weight into the diffs of the tops.
+  // Writes loss_weight into the diffs of the tops.
   inline void SetLossWeights(const vector<Blob<Dtype>*>& top);
 
   LayerParameter layer_param_;

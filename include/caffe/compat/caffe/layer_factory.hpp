@@ -1,4 +1,4 @@
-// LayerRegistry<Dtype>: from a prototxt's `type` to a layer, and the macros that register one.
+// LayerRegistry<Dtype>: creates layers from the `type` of a prototxt; macros register layer types.
 #pragma once
 
 #include <string>
@@ -17,13 +17,14 @@ class LayerRegistry {
  public:
   typedef shared_ptr<Layer<Dtype>> (*Creator)(const LayerParameter&);
 
-  // From now on nets of the whole library have this type. Throws caffe::Error when it is taken.
+  // Adds a type for all nets of the process. Throws caffe::Error if the type is taken.
   static void AddCreator(const string& type, Creator creator);
-  // Registered layers, and those of Cortado (as BuiltinLayer). Throws naming the nearest type.
+  // Creates registered layers and those of Cortado (as BuiltinLayer). Throws caffe::Error naming
+  // the nearest type if `type` is unknown.
   static Shared<Layer<Dtype>> CreateLayer(const LayerParameter& param);
   // Sorted.
   static vector<string> LayerTypeList();
-  // Whether AddCreator has added it.
+  // True if AddCreator has added `type`.
   static bool IsForeign(const string& type);
 
  private:
@@ -45,7 +46,7 @@ CAFFE_BVLC_END
 
 #ifndef CAFFE_COMPAT_IMPLEMENTATION  // Cortado's own macro has the same name
 
-// A shared library of these layers is a plug-in, by the name of its file.
+// A shared library with such layers is a plug-in that is named after its file.
 CAFFE_PLUGIN("", "");
 
 #define REGISTER_LAYER_CREATOR(type, creator)                                       \

@@ -1,4 +1,4 @@
-// Net<Dtype>: a network, with the names of Caffe.
+// Net<Dtype>: a network, with Caffe's method names.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@
 #include "layer.hpp"
 
 CAFFE_BVLC_BEGIN
-// The compiled net that a Net shows.
+// The compiled net that a Net wraps.
 class NetAccess;
 
-// Compiled so that every blob can be read and written between any two layers (keep_all). Layers
-// are numbered, and blobs named, as in the prototxt: fan-out needs no Split layers. What is wrong
-// throws caffe::Error, which is a std::runtime_error.
+// Compiled so that every blob can be read and written between any two layers (keep_all). Layers are
+// numbered, and blobs named, as in the prototxt: fan-out needs no Split layers. Errors throw
+// caffe::Error, which is a std::runtime_error.
 template <typename Dtype>
 class Net {
  public:
@@ -32,7 +32,7 @@ class Net {
 
   const vector<Blob<Dtype>*>& Forward(Dtype* loss = NULL);
   const vector<Blob<Dtype>*>& ForwardPrefilled(Dtype* loss = NULL) { return Forward(loss); }
-  // Layers start to end, both included; returns their part of the loss.
+  // Runs layers start to end, both included; returns their part of the loss.
   Dtype ForwardFromTo(int start, int end);
   Dtype ForwardFrom(int start);
   Dtype ForwardTo(int end);
@@ -44,11 +44,11 @@ class Net {
   void BackwardFrom(int start);
   void BackwardTo(int end);
   Dtype ForwardBackward();
-  // Compiles for the inputs' new shapes. Forward does it by itself.
+  // Compiles for the inputs' new shapes. Forward does it automatically.
   void Reshape();
   // data -= diff for each learnable parameter.
   void Update();
-  // Parameters of one name have had one memory since the net was made.
+  // Does nothing: parameters with the same name share memory from construction on.
   void ShareWeights() {}
   void ShareTrainedLayersWith(const Net* other);
   void CopyTrainedLayersFrom(const NetParameter& param);
@@ -63,8 +63,8 @@ class Net {
   const vector<string>& layer_names() const;
   const vector<string>& blob_names() const;
   const vector<shared_ptr<Blob<Dtype>>>& blobs() const { return blobs_; }
-  // Layers that were written for Caffe are the objects that the net runs; the others show
-  // parameters and options (BuiltinLayer).
+  // A layer written for Caffe is the object that the net runs; any other exposes the parameters and
+  // options of a layer of Cortado (BuiltinLayer).
   const vector<shared_ptr<Layer<Dtype>>>& layers() const { return layers_; }
   Phase phase() const;
   const vector<vector<Blob<Dtype>*>>& bottom_vecs() const { return bottom_vecs_; }
@@ -75,16 +75,16 @@ class Net {
   // One per blob.
   const vector<Dtype>& blob_loss_weights() const { return blob_loss_weights_; }
   const vector<bool>& layer_need_backward() const { return layer_need_backward_; }
-  // Of all layers, shared ones each time.
+  // The parameters of all layers; shared ones appear once for each layer that uses them.
   const vector<shared_ptr<Blob<Dtype>>>& params() const { return params_; }
-  // Those that own their memory.
+  // The parameters that own their memory.
   const vector<Blob<Dtype>*>& learnable_params() const { return learnable_params_; }
   const vector<float>& params_lr() const { return params_lr_; }
   const vector<bool>& has_params_lr() const { return has_params_lr_; }
   const vector<float>& params_weight_decay() const { return params_weight_decay_; }
   const vector<bool>& has_params_decay() const { return has_params_decay_; }
   const map<string, int>& param_names_index() const { return param_names_index_; }
-  // For each of params(): -1, or the index in params() of the one whose memory it has.
+  // For each of params(): -1, or the index in params() of the parameter whose memory it shares.
   const vector<int>& param_owners() const { return param_owners_; }
   const vector<string>& param_display_names() const { return param_display_names_; }
   int num_inputs() const { return static_cast<int>(input_blobs_.size()); }
@@ -94,15 +94,15 @@ class Net {
   const vector<int>& input_blob_indices() const { return input_blob_indices_; }
   const vector<int>& output_blob_indices() const { return output_blob_indices_; }
   bool has_blob(const string& blob_name) const;
-  // Null, with a warning, where there is none.
+  // Returns null, and logs a warning, if there is no such blob.
   Shared<Blob<Dtype>> blob_by_name(const string& blob_name) const;
   bool has_layer(const string& layer_name) const;
   Shared<Layer<Dtype>> layer_by_name(const string& layer_name) const;
 
-  // Logs the mean of the magnitudes of each layer's tops, and of gradients, as they are computed.
+  // Logs the mean absolute value of each layer's tops and of the gradients as they are computed.
   void set_debug_info(const bool value) { debug_info_ = value; }
 
-  // The layers whose rules the state of `param` meets.
+  // Keeps the layers whose include and exclude rules match the state of `param`.
   static void FilterNet(const NetParameter& param, NetParameter* param_filtered);
   static bool StateMeetsRule(const NetState& state, const NetStateRule& rule,
                              const string& layer_name);

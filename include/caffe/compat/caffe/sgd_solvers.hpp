@@ -1,4 +1,4 @@
-// Solvers by class, as Caffe has them.
+// Caffe's solver classes, one for each optimizer.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class SGDSolver : public Solver<Dtype> {
 
   // The optimizer's state: one blob per learnable parameter and kind of state.
   const vector<shared_ptr<Blob<Dtype>>>& history() { return history_; }
-  // For the current iteration.
+  // The learning rate of the current iteration.
   Dtype GetLearningRate();
 
  protected:

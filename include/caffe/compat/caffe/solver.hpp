@@ -1,4 +1,4 @@
-// Solver<Dtype>: trains a net as a SolverParameter says, with the names of Caffe.
+// Solver<Dtype>: trains a net as a SolverParameter says, with Caffe's method names.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ typedef std::function<SolverAction::Enum()> ActionCallback;
 
 class SolverAccess;
 
-// The optimizer is Cortado's: `type` of the SolverParameter chooses it, whatever class is
-// written.
+// The optimizer is Cortado's: `type` of the SolverParameter selects it, whichever class is
+// instantiated.
 template <typename Dtype>
 class Solver {
  public:
@@ -27,10 +27,10 @@ class Solver {
   explicit Solver(const string& param_file);
   virtual ~Solver();
 
-  // Asked after each iteration and before each test batch.
+  // `func` is called after each iteration and before each test batch.
   void SetActionFunction(ActionCallback func);
   SolverAction::Enum GetRequestedAction();
-  // To max_iter, after the state of that file if one is given.
+  // Trains to max_iter; resumes from the state in resume_file if one is given.
   virtual void Solve(const char* resume_file = NULL);
   inline void Solve(const string& resume_file) { Solve(resume_file.c_str()); }
   void Step(int iters);
@@ -55,10 +55,10 @@ class Solver {
   const vector<Callback*>& callbacks() const { return callbacks_; }
   void add_callback(Callback* value);
 
-  // Writes and removes a file where snapshots go. Throws where that fails.
+  // Writes and removes a test file in the snapshot folder. Throws if that fails.
   void CheckSnapshotWritePermissions();
   virtual inline const char* type() const { return type_.c_str(); }
-  // One step of all parameters by their gradients.
+  // Updates all parameters from their gradients.
   void ApplyUpdate();
 
  protected:

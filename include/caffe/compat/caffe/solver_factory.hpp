@@ -1,4 +1,4 @@
-// SolverRegistry<Dtype>: from SolverParameter.type to a solver.
+// SolverRegistry<Dtype>: creates a solver from SolverParameter.type.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ class Solver;
 template <typename Dtype>
 class SolverRegistry {
  public:
-  // The caller owns it. Throws caffe::Error naming the nearest type.
+  // The caller owns the result. Throws caffe::Error naming the nearest type for an unknown type.
   static Solver<Dtype>* CreateSolver(const SolverParameter& param);
   // Sorted.
   static vector<string> SolverTypeList();
@@ -26,7 +26,7 @@ class SolverRegistry {
 extern template class SolverRegistry<float>;
 extern template class SolverRegistry<double>;
 
-// Always false, once somebody asks.
+// Always false, but evaluated only when the template is instantiated.
 template <typename T>
 struct NotHere {
   static const bool value = false;

@@ -1,4 +1,4 @@
-// SyncedMemory: bytes that the host and the GPU see, copied from one to the other when asked for.
+// SyncedMemory: bytes visible to the host and the GPU, copied between them on demand.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 #include "common.hpp"
 
 CAFFE_BVLC_BEGIN
-// What a SyncedMemory stands for: bytes of its own, or a tensor of a net.
+// The storage of a SyncedMemory: its own bytes, or a tensor of a net.
 class MemorySource;
 
-// Bytes of its own are zero when they are first asked for. A pointer stays valid as long as the
-// object, except that what belongs to a net moves when the net changes its shape.
+// Its own bytes are zero when they are first accessed. A pointer stays valid as long as the object,
+// but memory of a net moves when the net changes its shape.
 class SyncedMemory {
  public:
   SyncedMemory();
@@ -21,10 +21,10 @@ class SyncedMemory {
   ~SyncedMemory();
 
   const void* cpu_data();
-  // Uses the caller's memory from now on, which has to outlive its use. A net copies that of an
-  // input at the start of each forward pass.
+  // Uses the caller's memory, which has to outlive its use. A net copies from an input's memory at
+  // the start of each forward pass.
   void set_cpu_data(void* data);
-  // Throw caffe::Error in a build without GPUs.
+  // The GPU methods throw caffe::Error in a build without GPUs.
   const void* gpu_data();
   void set_gpu_data(void* data);
   void* mutable_cpu_data();
@@ -35,7 +35,7 @@ class SyncedMemory {
   size_t size() const;
 
 #ifndef CPU_ONLY
-  // Copies to the GPU and waits: there is one stream.
+  // Copies to the GPU and waits for the copy: there is only one stream.
   void async_gpu_push(const cudaStream_t&) {
     gpu_data();
   }

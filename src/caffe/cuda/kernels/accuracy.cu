@@ -4,9 +4,9 @@
 namespace caffe::cuda {
 namespace {
 
-// Whole numbers may be added by any thread in any order: their sum is the same.
+// Integers may be added by any thread in any order: their sum is the same.
 struct Counters {
-  unsigned* counts;  // items that count, right ones, then the two of each class
+  unsigned* counts;  // items that count, correct ones, then both for each class
 
   __device__ void Add(int64_t which, bool is_right) const {
     atomicAdd(&counts[2 * which], 1u);
@@ -45,7 +45,7 @@ struct RankLabel {
   }
 };
 
-// 0 where nothing counts; NaN when a label was no class.
+// 0 if nothing counts; NaN if a label was not a class.
 struct StoreAccuracies {
   Counters counters;
   const unsigned* bad_labels;

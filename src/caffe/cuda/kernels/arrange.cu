@@ -10,14 +10,14 @@
 namespace caffe::cuda {
 namespace {
 
-// Row-major positions of a shape and where they are in another tensor.
+// Maps row-major positions of a shape to offsets in another tensor.
 struct Placement {
   int axes = 0;
   int64_t start = 0;
   int32_t extents[kMaxAxes];  // a tensor has fewer than 2^31 elements
   int32_t strides[kMaxAxes];
 
-  // Axes of 1 are left out and neighbours that lie as one are joined.
+  // Drops axes of extent 1 and joins neighbouring axes that are contiguous.
   void Add(int64_t extent, int64_t stride) {
     if (extent == 1) return;
     if (axes > 0 && strides[axes - 1] == extent * stride) {
@@ -67,7 +67,7 @@ void Permute(const ops::Permute& op, const KernelContext& ctx) {
   });
 }
 
-// Where the elements of `part` are in `whole`.
+// Returns the positions of the elements of `part` within `whole`.
 Placement PlacementOf(const Shape& part, const Shape& whole, const std::vector<int64_t>& offsets) {
   const std::vector<int64_t> strides = ops::MemoryStrides({whole});
   Placement place;
@@ -132,13 +132,13 @@ void TileGrad(const ops::TileGrad& op, const KernelContext& ctx) {
   });
 }
 
-// The row that element i of an index tensor names; -1 where there is no such row.
+// Returns the row that element i of an index tensor selects; -1 if there is no such row.
 __device__ inline int64_t RowAt(const Numbers& index, int64_t i, int64_t rows) {
   const double value = index.Get<double>(i);
   return value >= 0 && value < static_cast<double>(rows) ? static_cast<int64_t>(value) : -1;
 }
 
-// A row that is not in the table is NaN: a kernel cannot throw.
+// A selected row that is not in the table becomes NaN, because a kernel cannot throw.
 template <typename T>
 struct GatherElement {
   int64_t rows, width;
@@ -161,8 +161,8 @@ void Gather(const ops::Gather&, const KernelContext& ctx) {
   });
 }
 
-// Each thread owns an element of the table and looks through the whole index, so that repeated rows
-// are added in order.
+// Each thread owns an element of the table and scans the whole index, so that repeated rows are
+// added in order.
 template <typename T>
 struct SumGathered {
   int64_t rows, width, count;
@@ -223,12 +223,13 @@ void WeightedGather(const ops::WeightedGather& op, const KernelContext& ctx) {
   });
 }
 
-// Where elements of small planes lie in large ones: -1 for none, `places` for a place beyond.
+// Maps elements of small planes to positions in large ones: -1 for none, `places` for a position
+// beyond the plane.
 struct UnpooledPlace {
   int64_t plane, places;
   Numbers mask;
 
-  // `first` gets the large plane's first element.
+  // `first` receives the offset of the large plane's first element.
   __device__ int64_t At(int64_t i, int64_t* first) const {
     const double place = mask.Get<double>(i);
     *first = Divide(i, plane) * places;
@@ -237,8 +238,8 @@ struct UnpooledPlace {
   }
 };
 
-// The last element of a place is its owner. A place beyond the plane spoils the plane's first
-// element: a kernel cannot throw.
+// The last element of a position owns it. A position beyond the plane turns the plane's first
+// element into NaN, because a kernel cannot throw.
 struct FindOwner {
   UnpooledPlace at;
   int* owners;

@@ -1,5 +1,5 @@
 // Batch normalisation of any type and layout: sums over all elements of a channel, then one pass
-// over the elements. Where channels lie last both go by rows (batch_norm_rows.cuh).
+// over the elements. For channels-last tensors both go by rows (batch_norm_rows.cuh).
 #include <cmath>
 #include <type_traits>
 
@@ -17,7 +17,7 @@ void VisitBool(bool value, const Fn& fn) {
   value ? fn(std::true_type{}) : fn(std::false_type{});
 }
 
-// A channel's statistics, the running ones after them, and what the second pass needs.
+// Stores a channel's statistics, the updated running statistics, and the second pass's constants.
 template <typename T>
 struct StoreMoments {
   using A = Accum<T>;
@@ -38,12 +38,12 @@ struct StoreMoments {
   }
 };
 
-// N neighbours of one channel.
+// Normalises N neighbours of one channel.
 template <typename T, int N>
 struct Normalise {
   using A = Accum<T>;
   AffineConstants<A> constants;
-  const T *x, *residual;  // the second may be null
+  const T *x, *residual;  // residual may be null
   T* y;
   int64_t inner;
   bool has_relu;
@@ -58,13 +58,13 @@ struct Normalise {
       A& v = value.values[k];
       v = v * factor + shift;
       if (residual != nullptr) v += added.values[k];
-      if (has_relu) v = v > A(0) ? v : A(0) * v + A(0);  // NaN stays
+      if (has_relu) v = v > A(0) ? v : A(0) * v + A(0);  // NaN stays NaN
     }
     StorePack(y, pack, value);
   }
 };
 
-// Calls run(N) with as many neighbours of one channel as a thread may take together.
+// Calls run(N) with the number of neighbours of one channel that a thread processes together.
 template <typename T, typename Fn>
 void VisitPack(const Covered& view, bool is_aligned, const Fn& run) {
   if (is_aligned && view.inner % kPackSize<T> == 0) {
@@ -74,14 +74,14 @@ void VisitPack(const Covered& view, bool is_aligned, const Fn& run) {
   }
 }
 
-// The tensor that the epilogue adds, or null; the epilogue is one of IsAddRelu().
+// Returns the tensor that the epilogue adds, or null; the epilogue must satisfy IsAddRelu().
 template <typename T>
 const T* AddedTensor(const ops::Epilogue& epilogue, const KernelContext& ctx) {
   const int operand = ops::AddedOperand(epilogue);
   return operand >= 0 ? ctx.input(operand).as<const T>() : nullptr;
 }
 
-// The second pass where channels lie last in whole packs; false where they do not.
+// The second pass for channels-last tensors in whole packs; false for any other.
 template <typename T, typename Source>
 bool NormaliseByRows(const Source& source, const ops::Epilogue& epilogue,
                      const KernelContext& ctx) {
@@ -150,7 +150,7 @@ KernelOrRefusal MakeBatchNorm(const ops::BatchNorm& op, const KernelRequest& req
   });
 }
 
-// With given statistics: `normalisation(ctx)` names them.
+// Normalises by given statistics, which `normalisation(ctx)` returns.
 template <typename T, typename Fn>
 Kernel NormaliseByGiven(const ops::Epilogue& epilogue, const OperandDesc& x,
                         const Fn& normalisation) {
@@ -195,7 +195,7 @@ KernelOrRefusal MakeBatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op
   });
 }
 
-// dbeta and dgamma, and what the second pass needs.
+// Stores dbeta, dgamma and the second pass's constants.
 template <typename T>
 struct StoreGradients {
   using A = Accum<T>;
@@ -211,12 +211,12 @@ struct StoreGradients {
   }
 };
 
-// Operands of a gradient, by their numbers; -1: the op has no such one.
+// Indices of a gradient's operands; -1: the op has no such operand.
 struct GradientPlaces {
   int y, beta, dresidual;
 };
 
-// The operands of one run of BatchNormGrad or BatchNormReluGrad, which have the first ones alike.
+// The operands of one run of BatchNormGrad or BatchNormReluGrad, whose first operands are the same.
 template <typename T>
 struct GradientRun {
   using Grad = ops::BatchNormGrad;
@@ -304,7 +304,7 @@ struct GradientRun {
 
   void MakeDx() {
     if (dx == nullptr) return;
-    // That dy is already the one behind the ReLU.
+    // dresidual holds dy with the ReLU's gradient already applied, so use it as dy.
     if (dresidual != nullptr) operands.dy = dresidual, operands.y = nullptr, signs = Signs::kNone;
     if (!by_rows) {
       ForEach(ctx, ctx.output(Grad::kDx).count(),
@@ -322,7 +322,7 @@ struct GradientRun {
   bool HasPlainSigns() const {
     return signs != Signs::kOfX || PlainNormalisation<A>::Fits(normalisation);
   }
-  // Rows work them out for themselves.
+  // Only for the elementwise path; rows compute these constants themselves.
   void StoreSigns() {
     if (signs != Signs::kOfX) return;
     operands.signs.values = constants.values + kGradientConstants * view.covered;
@@ -356,7 +356,7 @@ KernelOrRefusal MakeBatchNormReluGrad(const ops::BatchNormReluGrad& op,
   return MakeGradient(request, {.y = -1, .beta = Grad::kBeta, .dresidual = -1}, op.eps);
 }
 
-// By rows of packs of channels.
+// Processes rows of channel packs.
 KernelOrRefusal MakeBatchNormReluGradOfRows(const ops::BatchNormReluGrad& op,
                                             const KernelRequest& request) {
   const Covered view = ChannelsOf(request.inputs[0]);

@@ -1,5 +1,5 @@
-// What batch normalisation's passes over memory need of each channel, worked out once per channel:
-// divisions and roots of numbers of any type become a few factors.
+// Per-channel constants of batch normalisation's passes over memory, computed once per channel:
+// divisions and square roots of numbers of any type become a few factors.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace caffe::cuda {
 
-// Arrays of a number per channel, one after the other.
+// K arrays with one number per channel, stored one after the other.
 template <int K, typename A>
 struct ChannelConstants {
   A* values;
@@ -21,7 +21,8 @@ struct ChannelConstants {
 // y = x * factor + shift.
 enum AffineConstant { kFactor, kShift, kAffineConstants };
 
-// Of a channel, from statistics; `statistics_factor` is BVLC's running one, where given.
+// Constants of a channel from its statistics; `statistics_factor` is BVLC's running factor, if
+// given.
 template <typename A>
 struct Normalisation {
   Numbers mean, variance, statistics_factor, gamma, beta;
@@ -40,14 +41,14 @@ struct Normalisation {
   }
 };
 
-// The same factors and shifts of statistics in the type of the arithmetic, for a thread that works
-// them out for many channels.
+// Computes the same factors and shifts from statistics in the compute type, for a thread that needs
+// them for many channels.
 template <typename A>
 struct PlainNormalisation {
-  const A *mean, *variance, *gamma, *beta;  // the last two may be null
+  const A *mean, *variance, *gamma, *beta;  // gamma and beta may be null
   A eps;
 
-  // Whether that is what the operands are.
+  // True if the operands are of this kind.
   static bool Fits(const Normalisation<A>& from) {
     const auto fits = [](const Numbers& numbers) {
       return numbers.data == nullptr || numbers.dtype == kDTypeOf<A>;
@@ -69,11 +70,12 @@ struct PlainNormalisation {
   }
 };
 
-// dx = dy * of_dy + (x - mean) * of_x + rest; x * of_dy + sign_shift is what a ReLU was applied to,
-// by the formula and so with the rounding of the pass that applied it.
+// dx = dy * of_dy + (x - mean) * of_x + rest. The input of a ReLU is recomputed as x * of_dy +
+// sign_shift, with the same formula and therefore the same rounding as in the pass that applied it.
 enum GradientConstant { kOfDy, kOfX, kRest, kMean, kSignShift, kGradientConstants };
 
-// Of a channel, from the sums of dy and of dy * (x - mean) / deviation over its m elements:
+// Gradient constants of a channel, from the sums of dy and of dy * (x - mean) / deviation over its
+// m elements:
 //   dx = gamma / deviation * (dy - (sum + (x - mean) / deviation * dot) / m).
 template <typename A>
 struct GradientOfChannel {

@@ -1,4 +1,4 @@
-// Batch normalisation and its gradient by cuDNN, where an engine was timed to be faster than our
+// Batch normalisation and its gradient by cuDNN, if an engine was timed to be faster than our
 // kernels: it can keep small images on the chip between the two passes.
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 using ops::BatchNorm;
 using ops::BatchNormGrad;
 
-// Numbers of tensors in the graphs.
+// Numbers of the tensors in the graphs.
 enum NormTensor : int64_t {
   kImages,
   kResult,
@@ -35,7 +35,7 @@ bool AreFloats(std::span<const OperandDesc> operands, std::initializer_list<size
       which, [&](size_t i) { return Has(operands, i) && operands[i].dtype == DType::kFloat; });
 }
 
-// Why cuDNN is not asked; empty where it is.
+// Returns why cuDNN is not used; empty if it may be.
 std::string UnfitImages(const KernelRequest& request) {
   const OperandDesc& x = request.inputs[0];
   if (!request.device.is_described() && !AreAlgorithmsTimed(request))
@@ -51,8 +51,8 @@ size_t ChannelBytes(const TensorDesc& x) {
   return AlignWorkspace(static_cast<size_t>(x.shape[1]) * sizeof(float));
 }
 
-// cuDNN's kernel where it is faster than ours, which is the last candidate. `run` has the engine's
-// workspace behind the first `place_bytes`.
+// Returns cuDNN's kernel if it is faster than ours, which is the last candidate. The engine's
+// workspace follows `run`'s first `place_bytes` of workspace.
 KernelOrRefusal FasterThanOurs(const KernelRequest& request, CudnnGraph& graph, size_t place_bytes,
                                std::string_view name, std::function<void(const KernelContext&)> run,
                                OperandSet variances) {
@@ -63,7 +63,7 @@ KernelOrRefusal FasterThanOurs(const KernelRequest& request, CudnnGraph& graph, 
   if (request.device.is_described())
     return Refusal{StrCat(engines[0], " serves only where it was timed to be faster")};
   Kernel kernel{"", std::move(run), place_bytes + graph.workspace_bytes(), engines};
-  kernel.needs_own_output = true;  // cuDNN promises nothing for tensors that share memory
+  kernel.needs_own_output = true;  // cuDNN gives no guarantee for tensors that share memory
   const auto ours = [&] {
     return KernelRegistry::Get()
         .Candidates(DeviceKind::kCuda, request.op.type())
@@ -73,7 +73,7 @@ KernelOrRefusal FasterThanOurs(const KernelRequest& request, CudnnGraph& graph, 
   return Checked(request, std::move(kernel), ours, variances);
 }
 
-// With the op's epilogue, one of IsAddRelu().
+// Includes the op's epilogue, which must satisfy IsAddRelu().
 std::shared_ptr<CudnnGraph> Describe(const BatchNorm& op, const KernelRequest& request) {
   using fe::graph::Pointwise_attributes;
   const TensorDesc& x = request.inputs[0];

@@ -1,4 +1,5 @@
-// Batch normalisation's gradient element by element, where channels do not lie last in whole packs.
+// Batch normalisation's gradient element by element, for tensors that are not channels-last in
+// whole packs.
 #pragma once
 
 #include "caffe/cuda/kernels/batch_norm_rows.cuh"
@@ -11,7 +12,7 @@ using AffineConstants = ChannelConstants<kAffineConstants, A>;
 template <typename A>
 using GradientConstants = ChannelConstants<kGradientConstants, A>;
 
-// Of statistics that are given.
+// Stores the constants for given statistics.
 template <typename A>
 struct StoreAffine {
   Normalisation<A> normalisation;
@@ -20,12 +21,12 @@ struct StoreAffine {
   __device__ void operator()(int64_t c) const { normalisation.Store(c, constants); }
 };
 
-// Element by element, what GradientOperands reads by packs.
+// The elementwise counterpart of GradientOperands.
 template <typename T>
 struct ElementOperands {
   using A = Accum<T>;
-  const T *x, *dy, *y;       // y is there for Signs::kOfY
-  AffineConstants<A> signs;  // has values for Signs::kOfX
+  const T *x, *dy, *y;       // y is only used with Signs::kOfY
+  AffineConstants<A> signs;  // only set with Signs::kOfX
 
   __device__ bool Passes(int64_t c, int64_t i) const {
     if (y != nullptr) return Wide(y[i]) > A(0);

@@ -1,4 +1,4 @@
-// Batch normalisation's passes over tensors whose channels lie last (channel_rows.cuh).
+// Batch normalisation's passes over channels-last tensors (channel_rows.cuh).
 #pragma once
 
 #include "caffe/cuda/channel_rows.cuh"
@@ -6,7 +6,8 @@
 
 namespace caffe::cuda {
 
-// Sums of x and x^2 about the channel's first element, so that a large mean costs no digits.
+// Sums of x and x^2 relative to the channel's first element, so that a large mean costs no
+// precision.
 template <typename T, int N>
 struct MomentsOfRows {
   using A = Accum<T>;
@@ -32,8 +33,8 @@ struct AffinePack {
   Pack<A, N> factor, shift;
 };
 
-// Where a thread has its channels' factors and shifts from: the pass before has left them, or the
-// thread works them out.
+// Source of a thread's channel factors and shifts: the previous pass stored them, or the thread
+// computes them.
 template <typename A>
 struct StoredAffine {
   ChannelConstants<kAffineConstants, A> constants;
@@ -89,16 +90,16 @@ struct NormaliseRows {
       A& v = value.values[k];
       v = v * affine.factor.values[k] + affine.shift.values[k];
       if constexpr (kAdds) v += added.values[k];
-      if constexpr (kHasRelu) v = v > A(0) ? v : A(0) * v + A(0);  // NaN stays
+      if constexpr (kHasRelu) v = v > A(0) ? v : A(0) * v + A(0);  // NaN stays NaN
     }
     StorePack(y, i, value);
   }
 };
 
-// Where the gradient learns which elements a ReLU behind the normalisation has let pass.
+// Tells the gradient which elements a ReLU after the normalisation has passed.
 enum class Signs { kNone, kOfY, kOfX };
 
-// What is not above this is 0 or less once it is rounded to T: half the least number, which rounds
+// Values not above this become 0 or less when rounded to T: half the smallest number, which rounds
 // to even.
 template <typename T>
 inline constexpr Accum<T> kRoundsToZero = 0;
@@ -107,7 +108,7 @@ inline constexpr float kRoundsToZero<float16> = 0x1p-25f;
 template <>
 inline constexpr float kRoundsToZero<bfloat16> = 0x1p-134f;
 
-// x * factor + shift is what the ReLU was applied to.
+// x * factor + shift was the input of the ReLU.
 template <typename A, int N, Signs kSigns>
 struct SignConstants {};
 template <typename A, int N>
@@ -115,7 +116,7 @@ struct SignConstants<A, N, Signs::kOfX> {
   Pack<A, N> factor, shift;
 };
 
-// What both passes of the gradient read. y is the result behind a ReLU, for Signs::kOfY.
+// Operands of both passes of the gradient. y is the result of a ReLU, for Signs::kOfY.
 template <typename T, int N, Signs kSigns>
 struct GradientOperands {
   using A = Accum<T>;
@@ -131,7 +132,7 @@ struct GradientOperands {
     loaded.x = PackAt<T, N>(x, i);
     return loaded;
   }
-  // dy behind the ReLU; NaN stays NaN.
+  // Returns dy with the ReLU's gradient applied; NaN stays NaN.
   __device__ static WidePack<T, N> Dy(const Loaded& loaded,
                                       const SignConstants<A, N, kSigns>& signs) {
     WidePack<T, N> dy = Widen(loaded.dy);
@@ -151,7 +152,8 @@ struct GradientOperands {
   }
 };
 
-// Sums of dy and of dy * (x - mean); that dy is the residual's gradient, where one is wanted.
+// Sums of dy and of dy * (x - mean), where dy includes the ReLU's gradient. kStores writes that dy
+// to dresidual.
 template <typename T, int N, Signs kSigns, bool kStores>
 struct GradientSumsOfRows {
   using A = Accum<T>;
@@ -159,7 +161,7 @@ struct GradientSumsOfRows {
   static constexpr int kUnrolled = 4;
   Operands operands;
   Numbers mean;
-  PlainNormalisation<A> normalisation;  // for Signs::kOfX
+  PlainNormalisation<A> normalisation;  // only for Signs::kOfX
   T* dresidual;
 
   struct Constants {

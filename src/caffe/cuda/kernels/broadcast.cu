@@ -6,7 +6,7 @@
 namespace caffe::cuda {
 namespace {
 
-// N neighbours of one row of `inner`, or N neighbouring columns where inner == 1.
+// Processes N neighbours of one row of `inner`, or N neighbouring columns if inner == 1.
 template <typename T, int N>
 struct ScaleShiftPack {
   const T* x;

@@ -8,7 +8,7 @@ namespace {
 
 using ops::ConvStatistics;
 
-// From sums about the channel's first element.
+// Computes statistics from sums relative to the channel's first element.
 template <typename T>
 struct StoreStatistics {
   using A = Accum<T>;
@@ -27,12 +27,12 @@ struct StoreStatistics {
   }
 };
 
-// The least variance, as a share of the mean's square, that is taken from float sums: below it
+// The smallest variance, relative to the mean's square, that is computed from float sums: below it
 // their difference has lost most of its digits.
 constexpr double kLeastShare = 1e-4;
 
-// A block per channel. Where the sums do not tell the variance, the block sums the channel's
-// elements anew about the first of them.
+// A block per channel. If the sums do not determine the variance, the block sums the channel's
+// elements again, relative to the first of them.
 template <typename T>
 struct StatisticsOfChannel {
   using A = Accum<T>;
@@ -53,7 +53,7 @@ struct StatisticsOfChannel {
       moments = OfElements(c, group);
     if (group.rank() != 0) return;
     mean.Set(c, moments.center);
-    variance.Set(c, moments.square < 0 ? 0.0 : moments.square);  // NaN stays
+    variance.Set(c, moments.square < 0 ? 0.0 : moments.square);  // NaN stays NaN
     running.Update(c);
   }
 

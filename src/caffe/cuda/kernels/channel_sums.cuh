@@ -1,5 +1,5 @@
-// Sums over all elements of each channel of any layout: by rows where channels lie last in whole
-// packs, else element by element.
+// Sums over all elements of each channel in any layout: by rows for channels-last tensors in whole
+// packs, otherwise element by element.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,7 @@ inline Covered ChannelsOf(const TensorDesc& x) {
   return Covered(ops::CoveredView(x, {1, 1}));
 }
 
-// Whether channels lie last, in whole packs.
+// True for a channels-last view in whole packs.
 template <typename T>
 bool HasRows(const Covered& view) {
   return view.has_columns() && view.covered % kPackSize<T> == 0;
@@ -28,7 +28,7 @@ bool AreAligned(std::initializer_list<const void*> pointers) {
   return true;
 }
 
-// Sums over channels, by rows where there are any.
+// Sums over channels, by rows if possible.
 template <typename T>
 class ChannelSums {
  public:

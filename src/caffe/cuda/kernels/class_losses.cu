@@ -6,12 +6,12 @@ namespace {
 
 constexpr double kLeastProbability = 1e-20;
 
-// Rows of classes, whatever the axes behind the first.
+// Rows of classes: all axes after the first together are the classes.
 ClassView ClassRows(const Shape& shape) {
   return ClassView(Shape{shape[0], shape.count(1)}, 1);
 }
 
-// NaN stays NaN. (std::max takes references, which a constant of the host has none of here.)
+// NaN stays NaN. (std::max takes references, and a host constant has no address on the device.)
 __device__ double AtLeast(double probability) {
   return probability < kLeastProbability ? kLeastProbability : probability;
 }
@@ -20,7 +20,7 @@ __device__ double LogOf(double probability) {
   return std::log(AtLeast(probability));
 }
 
-// max(1 - s x, 0) and s of element i; of a NaN, NaN.
+// Returns max(1 - s x, 0) and s for element i; NaN if x is NaN or the label is not a class.
 struct Margins {
   int64_t classes;
   Numbers x, labels;

@@ -6,7 +6,7 @@
 namespace caffe::cuda {
 namespace {
 
-// The numbers lie on the device from when the plan is made, in y's type.
+// The numbers are copied to the device in y's type when the plan is created.
 KernelOrRefusal MakeConstant(const ops::Constant& op, const KernelRequest& request) {
   const OperandDesc& y = request.outputs[0];
   CAFFE_ASSERT(static_cast<int64_t>(op.values->size()) == y.count());

@@ -1,5 +1,5 @@
-// Convolution and the gradient at its input by cuDNN, with what follows them element by element in
-// the same pass over memory where it has an engine for that.
+// Convolution and the gradient at its input by cuDNN, with a pointwise epilogue in the same pass
+// over memory if cuDNN has an engine for that.
 #include <numeric>
 
 #include "caffe/cuda/channel_part.hpp"
@@ -11,7 +11,7 @@
 namespace caffe::cuda {
 namespace {
 
-// What an entry of a gradient's epilogue reads.
+// Number of the tensor that an entry of a gradient's epilogue reads.
 int64_t EntryTensor(const ops::Pointwise& entry) {
   return kFirstEntry + entry.operand;
 }
@@ -24,7 +24,7 @@ fe::graph::Pointwise_attributes EntryAttributes(const ops::Pointwise& entry) {
   return relu_grad;
 }
 
-// An engine that does everything, or the reason why there is none.
+// Returns an engine that does everything, or the reason why there is none.
 std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(
     const ops::Conv& op, const KernelRequest& request, const ConvProblem& problem, bool has_bias,
     const ops::Epilogue& epilogue, int64_t alignment = kTensorAlignment) {
@@ -54,7 +54,7 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(
   return conv;
 }
 
-// The convolution with bias and epilogue in its engine, or in a kernel of ours behind it.
+// The convolution with bias and epilogue in its engine, or followed by a kernel of ours for them.
 KernelOrRefusal ConvKernel(const ops::Conv& op, const KernelRequest& request,
                            const ConvProblem& problem, bool is_fused) {
   const bool has_bias = request.inputs.size() > 2 && request.inputs[ops::Conv::kBias].present;
@@ -108,7 +108,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request, Grou
 
 constexpr const char* kIntoName = "conv-into-cudnn";
 
-// An engine that does everything and writes into the whole's channels.
+// An engine that does everything and writes its channels of the whole tensor.
 KernelOrRefusal IntoKernel(const ops::ConvInto& op, const KernelRequest& request,
                            const ConvProblem& problem) {
   using Into = ops::ConvInto;
@@ -145,7 +145,7 @@ KernelOrRefusal MakeConvInto(const ops::ConvInto& op, const KernelRequest& reque
   return Checked(request, std::move(*kernel), [&] { return OtherThan(kIntoName, request); });
 }
 
-// An engine for dx and an epilogue, or the reason why there is none.
+// Returns an engine for dx and an epilogue, or the reason why there is none.
 std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradData(const ops::ConvGradData& op,
                                                                     const KernelRequest& request,
                                                                     const ConvProblem& problem,

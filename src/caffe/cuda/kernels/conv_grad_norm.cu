@@ -1,6 +1,6 @@
-// A convolution's data gradient by whichever kernel serves it, and a pass over it for the sums of a
-// normalisation's gradient: where cuDNN has no engine for both (conv_sums_cudnn.cpp). And what
-// makes the normalisation's gradient of such sums.
+// A convolution's data gradient by any kernel, and a pass over it for the sums of a normalisation's
+// gradient: used if cuDNN has no engine for both (conv_sums_cudnn.cpp). Also computes the
+// normalisation's gradient from such sums.
 #include <cmath>
 
 #include "caffe/cuda/kernels/batch_norm_elements.cuh"
@@ -13,7 +13,7 @@ namespace {
 using ops::BatchNormGradOfSums;
 using ops::ConvGradNorm;
 
-// The first candidate that serves the gradient alone.
+// Returns the first candidate for the gradient alone.
 KernelOrRefusal PlainGradient(const ConvGradNorm& op, const KernelRequest& request) {
   const Op conv(op.conv);
   const DType type = request.inputs[0].dtype;
@@ -40,7 +40,7 @@ struct StoreSumAndDot {
   }
 };
 
-// dz, where the convolution has left it, behind the ReLU; and its sums.
+// Applies the ReLU's gradient to the dz that the convolution has written, and computes its sums.
 template <typename T>
 struct MaskAndSum {
   using A = Accum<T>;
@@ -93,7 +93,7 @@ KernelOrRefusal MakeConvGradNorm(const ConvGradNorm& op, const KernelRequest& re
   return conv;
 }
 
-// The parameters' gradients, and what the pass over the elements needs.
+// Stores the parameters' gradients and the constants of the pass over the elements.
 template <typename A>
 struct StoreOfSums {
   GradientOfChannel<A> gradient;
@@ -148,7 +148,7 @@ KernelOrRefusal MakeGradientOfSums(const BatchNormGradOfSums& op, const KernelRe
   });
 }
 
-// fuse-norm-gradients asks for the types of the first one: those for which cuDNN has engines.
+// fuse-norm-gradients checks the types of the first kernel: those for which cuDNN has engines.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ConvGradNorm, "conv-grad-norm", KernelRank::kGood,
                               MakeConvGradNorm, {.signatures = {{DType::kFloat16, DType::kFloat}}});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ConvGradNorm, "conv-grad-norm-reference",

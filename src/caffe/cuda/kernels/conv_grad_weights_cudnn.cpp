@@ -1,4 +1,4 @@
-// The gradient at a convolution's weights by cuDNN, and as a product of matrices by cuBLASLt.
+// The gradient at a convolution's weights by cuDNN, or as a matrix product by cuBLASLt.
 #include "caffe/cuda/kernels/cudnn_convolution.hpp"
 #include "caffe/ops/gemm.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using ops::ConvGradWeights;
 
-// An engine for dw in `type`.
+// Returns an engine for dw in `type`.
 std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradWeights(const ConvGradWeights& op,
                                                                        const KernelRequest& request,
                                                                        const ConvProblem& problem) {
@@ -22,7 +22,7 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradWeights(const Con
   return conv;
 }
 
-// The bias's gradient, a sum over images and pixels, by kernels of our own.
+// The bias's gradient, a sum over images and pixels, by our own kernels.
 struct BiasGradient {
   bool is_wanted = false;
   int64_t rows = 0, columns = 0;
@@ -51,8 +51,8 @@ KernelOrRefusal MakeConvGradWeights(const ConvGradWeights& op, const KernelReque
   if (bias.is_wanted && whole.y.layout == Layout::kPlain)
     return Refusal{"the bias's gradient is summed over pixels whose channels lie last"};
   ConvProblem problem = whole.In(groups);
-  // Sums are float; what is written has the images' type, for which cuDNN has engines of this
-  // decade. On an H200 its one engine that writes floats takes 50 times as long.
+  // Sums are float, but the output has the images' type, for which cuDNN has newer engines. On an
+  // H200 its only engine with float output takes 50 times as long.
   problem.filter_type = problem.x.dtype;
   auto planned = PlanGradWeights(op, request, problem);
   if (std::holds_alternative<std::string>(planned) && type != problem.filter_type) {
@@ -64,7 +64,7 @@ KernelOrRefusal MakeConvGradWeights(const ConvGradWeights& op, const KernelReque
   const FilterPlace filter(problem);
   const ConvParts parts(problem);
   const size_t place_bytes = AlignWorkspace(problem.filter_bytes());
-  // Written where it belongs when nothing is to be turned, converted or added.
+  // Written directly to the output if nothing has to be transposed, converted or added.
   const bool is_direct = problem.is_filter_order_equal() && problem.filter_type == type;
   return Kernel{"",
                 [=](const KernelContext& ctx) {
@@ -84,7 +84,7 @@ KernelOrRefusal MakeConvGradWeights(const ConvGradWeights& op, const KernelReque
                 filter.NamesOf(conv->engines(), type)};
 }
 
-// A kernel of one pixel: dw = dy^T x, over all pixels, where their channels lie last.
+// True for a 1x1 kernel on channels-last images: dw = dy^T x, over all pixels.
 bool IsProduct(const ops::ConvGeometry& g, const TensorDesc& x, const TensorDesc& dy) {
   const auto all = [](const std::vector<int64_t>& values, int64_t value) {
     return std::ranges::all_of(values, [&](int64_t one) { return one == value; });
@@ -140,7 +140,7 @@ KernelOrRefusal MakeFastestGradWeights(const ConvGradWeights& op, const KernelRe
     return MakeConvGradWeights(*asked.op.As<ConvGradWeights>(), asked, groups);
   };
   std::vector<std::function<KernelOrRefusal()>> others;
-  // Products are timed where they are made. They are no engines of cuDNN's, and use tensor cores.
+  // Products are timed when they are created. They are not engines of cuDNN, and use tensor cores.
   const bool may_be_product = op.choice.algorithm < 0 && op.choice.math != 0;
   if (may_be_product && !PlanningAhead::is_on())
     others.push_back([&] { return MakeProduct(op, request); });

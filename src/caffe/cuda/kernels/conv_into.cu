@@ -1,5 +1,5 @@
-// A convolution by whichever kernel serves it, whose result is copied to where it belongs: where
-// cuDNN has no engine that writes there (conv_cudnn.cpp).
+// A convolution by any kernel, whose result is then copied into its part of the whole tensor: used
+// if cuDNN has no engine that writes there (conv_cudnn.cpp).
 #include "caffe/cuda/channel_part.hpp"
 #include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/kernels/channel_sums.cuh"
@@ -11,11 +11,11 @@ namespace {
 
 using ops::ConvInto;
 
-// Packs of N neighbours: the part's channels, and the same ones of the whole.
+// Copies packs of N neighbouring channels of the part to the same channels of the whole.
 template <typename T, int N>
 struct CopyPart {
   const T* part;
-  int64_t row, whole_row, offset;  // packs
+  int64_t row, whole_row, offset;  // in packs
   T* whole;
 
   __device__ void operator()(int64_t i) const {
@@ -26,7 +26,7 @@ struct CopyPart {
   }
 };
 
-// The first candidate that serves the convolution alone.
+// Returns the first candidate for the convolution alone.
 KernelOrRefusal PlainConvolution(const ConvInto& op, const KernelRequest& request,
                                  const OperandDesc& part) {
   const Op conv(op.conv);
@@ -85,7 +85,7 @@ KernelOrRefusal MakeConvInto(const ConvInto& op, const KernelRequest& request) {
   return conv;
 }
 
-// write-into-concats asks for the types of the first one: those for which cuDNN has engines.
+// write-into-concats checks the types of the first kernel: those for which cuDNN has engines.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ConvInto, "conv-into", KernelRank::kGood,
                               MakeConvInto,
                               {.signatures = {{DType::kFloat, DType::kFloat},

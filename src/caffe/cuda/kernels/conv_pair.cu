@@ -3,7 +3,7 @@
 namespace caffe::cuda {
 namespace {
 
-// No plan chooses it: there is no better kernel of pairs.
+// No plan selects it, because there is no better kernel for pairs.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvPair, "conv-pair-reference",
                               KernelRank::kReference, ops::MakeInTurn,
                               {.signatures = WideSignatures()});

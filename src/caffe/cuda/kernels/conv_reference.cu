@@ -1,4 +1,4 @@
-// Convolution by its definition: any number of axes, any type, any layout. For what cuDNN refuses.
+// Convolution by its definition: any number of axes, any type, any layout. Used if cuDNN refuses.
 #include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/gradient_entries.cuh"
 #include "caffe/cuda/groups.cuh"
@@ -8,7 +8,7 @@
 namespace caffe::cuda {
 namespace {
 
-// Where the elements of x and y are, and whom they meet.
+// Offsets of the elements of x, y and the filter, and which of them are multiplied.
 struct ConvIndex {
   Windows windows;
   int64_t items, channels, outputs, group_channels, group_outputs;
@@ -43,7 +43,7 @@ struct ConvIndex {
 struct Place {
   int64_t n, c, p;
 };
-// Of element i of a tensor of so many channels and pixels.
+// Coordinates of element i of a tensor with these channels and pixels.
 __device__ inline Place PlaceOf(int64_t i, bool is_last, int64_t channels, int64_t pixels) {
   Place place;
   if (is_last) {

@@ -1,5 +1,5 @@
-// A convolution by whichever kernel serves it, and a pass over its result for the statistics: where
-// cuDNN has no engine for both (conv_cudnn.cpp).
+// A convolution by any kernel, and a pass over its result for the statistics: used if cuDNN has no
+// engine for both (conv_cudnn.cpp).
 #include "caffe/cuda/channel_statistics.hpp"
 #include "caffe/ops/conv_statistics.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 using ops::ConvStatistics;
 
-// The first candidate that serves the convolution alone.
+// Returns the first candidate for the convolution alone.
 KernelOrRefusal ConvolutionAlone(const Op& conv, const KernelRequest& request) {
   const DType type = request.inputs[0].dtype;
   const Signature signature{type, type == DType::kDouble ? type : DType::kFloat};
@@ -36,7 +36,7 @@ KernelOrRefusal MakeConvStatistics(const ConvStatistics& op, const KernelRequest
   return conv;
 }
 
-// fuse-statistics asks for the types of this one: those for which cuDNN has engines.
+// fuse-statistics checks the types of this kernel: those for which cuDNN has engines.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ConvStatistics, "conv-statistics",
                               KernelRank::kGood, MakeConvStatistics,
                               {.signatures = {{DType::kFloat16, DType::kFloat}}});

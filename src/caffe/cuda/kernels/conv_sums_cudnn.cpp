@@ -1,4 +1,5 @@
-// Convolutions by cuDNN whose engines also sum what a batch normalisation beside them needs.
+// Convolutions by cuDNN whose engines also compute the sums that an adjacent batch normalisation
+// needs.
 #include <algorithm>
 
 #include "caffe/cuda/channel_statistics.hpp"
@@ -10,7 +11,7 @@
 namespace caffe::cuda {
 namespace {
 
-// Numbers of tensors in the graphs, beside those of every convolution.
+// Numbers of the tensors in the graphs, in addition to those of every convolution.
 enum SumTensor : int64_t { kSums = kFirstEntry, kSquares };
 enum NormTensor : int64_t {
   kNormX = kFirstEntry,
@@ -25,7 +26,7 @@ enum NormTensor : int64_t {
   kRest
 };
 
-// An engine that also sums y and its squares, or the reason why there is none.
+// Returns an engine that also sums y and its squares, or the reason why there is none.
 std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanStatistics(const ops::ConvStatistics& op,
                                                                       const KernelRequest& request,
                                                                       const ConvProblem& problem) {
@@ -85,7 +86,7 @@ KernelOrRefusal MakeConvStatistics(const ops::ConvStatistics& op, const KernelRe
 
 using ops::ConvGradNorm;
 
-// What the ReLU behind the normalisation was applied to.
+// The input of the ReLU after the normalisation.
 CudnnTensor Normalised(CudnnGraph& conv, const CudnnTensor& x, const CudnnTensor& mean,
                        const CudnnTensor& inverse, const CudnnTensor& gamma, int64_t channels) {
   const auto step = [&](const CudnnTensor& a, const CudnnTensor& b, fe::PointwiseMode_t mode) {
@@ -97,7 +98,7 @@ CudnnTensor Normalised(CudnnGraph& conv, const CudnnTensor& x, const CudnnTensor
   return step(y, conv.ChannelInput(kBeta, channels), fe::PointwiseMode_t::ADD);
 }
 
-// An engine for dz and its sums, or the reason why there is none.
+// Returns an engine for dz and its sums, or the reason why there is none.
 std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradNorm(const ConvGradNorm& op,
                                                                     const KernelRequest& request,
                                                                     const ConvProblem& problem) {
@@ -138,7 +139,7 @@ KernelOrRefusal GradNormKernel(const ConvGradNorm& op, const KernelRequest& requ
   if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   const FilterPlace filter(problem);
-  // The inverse deviations, and three results that nobody reads.
+  // Space for the inverse deviations and three unused results.
   const size_t channel_bytes =
       AlignWorkspace(static_cast<size_t>(problem.x.shape[1]) * sizeof(float));
   const size_t place_bytes = filter.bytes() + 4 * channel_bytes;

@@ -73,7 +73,7 @@ void Fill(const ops::Fill& op, const KernelContext& ctx) {
   });
 }
 
-// The scale is read on the device, where a replayed graph finds its pass's.
+// The scale is read on the device, so that a replayed graph uses the current pass's scale.
 template <typename T>
 struct StoreScaled {
   double weight;
@@ -92,7 +92,7 @@ void LossWeight(const ops::LossWeight& op, const KernelContext& ctx) {
   });
 }
 
-// Unit u of row r, rows being so many bytes apart.
+// Copies unit u of row r; strides are in bytes.
 template <typename Unit>
 struct CopyUnit {
   const char* from;
@@ -107,8 +107,8 @@ struct CopyUnit {
   }
 };
 
-// Copies rows of `bytes` in the widest units that all addresses are multiples of, unless they lie
-// there already.
+// Copies rows of `bytes` in the widest units to which all addresses are aligned. Does nothing if
+// source and destination are the same.
 void CopyRows(const KernelContext& ctx, const char* from, int64_t from_stride, char* to,
               int64_t to_stride, int64_t bytes, int64_t rows) {
   if (from == to) return;
@@ -148,7 +148,7 @@ void SliceOf(const ops::SliceOf& op, const KernelContext& ctx) {
            whole.extent * whole.inner * element, y.as<char>(), row, row, part.outer);
 }
 
-// The operands' mirrors in pinned memory, made once: the host sees these.
+// Mirrors of the operands in pinned memory, allocated once, for the host.
 class HostOperands {
  public:
   HostOperands(std::span<const OperandDesc> operands, Device& device) {
@@ -178,9 +178,9 @@ void CopyViews(std::span<const TensorView> from, std::span<const TensorView> to,
   }
 }
 
-// False where the plan does not fit, so that nothing was written. Code of others (a Python layer
-// that computes on another GPU) may leave that one current, where nothing of this one's could be
-// launched.
+// Returns false if the plan does not fit, in which case nothing was written. Foreign code (a Python
+// layer that computes on another GPU) may leave another device current, on which our launches would
+// fail, so this restores the current device.
 bool CallHost(const ops::HostCall& op, const KernelContext& host, Device& device) {
   std::vector<Shape> new_top_shapes;
   try {
@@ -189,7 +189,7 @@ bool CallHost(const ops::HostCall& op, const KernelContext& host, Device& device
     const std::exception_ptr error = std::current_exception();
     try {
       device.MakeCurrent();
-    } catch (const DeviceError&) {  // the call's error comes first
+    } catch (const DeviceError&) {  // the call's error takes precedence
     }
     std::rethrow_exception(error);
   }
@@ -199,9 +199,9 @@ bool CallHost(const ops::HostCall& op, const KernelContext& host, Device& device
   return fits;
 }
 
-// Batches on their way to the device, copied on a stream of their own and into memory of their own:
-// the arena's may still be in use by the pass before. Two sets of pinned memory take turns, so that
-// the host fills one while the other is copied; what the call lends is copied from where it is.
+// Copies batches to the device, on a stream of their own and into staging buffers, because the
+// arena may still be in use by the previous pass. Two sets of pinned memory alternate, so that the
+// host fills one while the other is copied; data that the call lends is copied from its place.
 class Batches {
  public:
   Batches(const ops::HostCall& op, std::span<const OperandDesc> outputs, Device& device)
@@ -214,12 +214,12 @@ class Batches {
         taken_(device.MakeEvent()) {
     for (const OperandDesc& output : outputs)
       staging_.push_back(output.present ? device.Allocate(output.bytes()) : nullptr);
-    device.compute_stream().Record(*taken_);  // it fills new memory with zeros
+    device.compute_stream().Record(*taken_);  // that stream fills new memory with zeros
   }
 
   void Run(const ops::HostCall& op, const KernelContext& ctx) {
     Event& arrived = *arrived_[turn_];
-    arrived.Synchronize();  // the memory's last copy
+    arrived.Synchronize();  // wait for the last copy from this memory
     const std::vector<TensorView> batch = pinned_[turn_].Views(ctx.outputs);
     Loan loan{allocate_, arrived_[turn_]};
     KernelContext host = ctx;
@@ -267,9 +267,9 @@ class Batches {
   int turn_ = 0;
 };
 
-// The call's work is on the default stream, which waits for the steps before, as those after wait
-// for it. So they do for work on streams of the call's own that synchronise with the default one;
-// for others, which are non-blocking, the call waits itself.
+// The call's work runs on the default stream, which waits for the previous steps and is waited for
+// by the next ones. This also orders work on the call's own streams if they synchronise with the
+// default stream; for non-blocking streams, the call has to wait itself.
 Kernel MakeDeviceCall(const ops::HostCall& op, Device& device) {
   const std::shared_ptr<Event> begins = device.MakeEvent(), ends = device.MakeEvent();
   return Kernel{"", [op, begins, ends, &device](const KernelContext& ctx) {
@@ -292,13 +292,13 @@ Kernel MakeDeviceCall(const ops::HostCall& op, Device& device) {
                 }};
 }
 
-// Outputs go to the host too: a call may add to them or leave elements as they are.
+// Outputs are copied to the host too: a call may add to them or leave elements unchanged.
 KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& request) {
   if (op.takes_device_memory) return MakeDeviceCall(op, request.device);
   if (op.is_source) {
-    // Made by the first run, which is never captured: a plan that does not fit the device is
-    // refused before. In a backward pass that would not do: beside it NCCL's kernels may be in
-    // flight, for which an allocation may wait.
+    // Allocated in the first run, which is never captured: a plan that does not fit the device is
+    // rejected before. A backward pass could not allocate, because NCCL's kernels may be in flight
+    // then, and an allocation may wait for them.
     const auto batches = std::make_shared<std::optional<Batches>>();
     const std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
     return Kernel{"", [op, batches, outputs, &device = request.device](const KernelContext& ctx) {
@@ -319,7 +319,7 @@ KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& reque
     host.outputs = out;
     if (!CallHost(op, host, device)) return;
     CopyViews(out, ctx.outputs, cudaMemcpyHostToDevice, ctx);
-    ctx.stream->Synchronize();  // the mirrors serve the next call as well
+    ctx.stream->Synchronize();  // the mirrors are used again by the next call
   };
   return Kernel{"", run};
 }

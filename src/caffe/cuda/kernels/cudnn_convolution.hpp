@@ -1,5 +1,5 @@
-// What cuDNN's convolutions share: their operands, their filters' order, and how an engine that
-// does more than one step is checked before it serves.
+// Shared by cuDNN's convolutions: their operands, the order of their filters, and the check of an
+// engine that fuses several steps before it is used.
 #pragma once
 
 #include <functional>
@@ -19,26 +19,27 @@
 
 namespace caffe::cuda {
 
-// Numbers of tensors in the graphs.
+// Numbers of the tensors in the graphs.
 enum ConvTensor : int64_t { kX, kW, kY, kBias, kFirstEntry };
 
-// Whether one plan computes all groups, or each of them in turn.
+// One plan computes all groups at once, or is run for each group in turn.
 enum class Groups { kAtOnce, kOneByOne };
 
-// A convolution's operands as all three ops see them.
+// A convolution's operands as seen by all three ops.
 struct ConvProblem {
   TensorDesc x, y;
   std::vector<int64_t> filter;  // K, C / group, height, width
   DType filter_type = DType::kFloat;
   const ops::ConvGeometry& geometry;
-  // Channels of the tensor that y is part of; 0: y is no part.
+  // Channels of the tensor that contains y; 0: y is a whole tensor.
   int64_t y_pitch = 0;
   Layout filter_layout = Layout::kPlain;
-  int64_t x_pitch = 0;  // likewise
-  // Groups that are computed one after the other by one plan; x, y and the filter are the first's.
+  int64_t x_pitch = 0;  // the same for x
+  // Number of groups that one plan computes one after the other; x, y and the filter are then those
+  // of the first group.
   int parts = 1;
 
-  // Of a filter that is an operand.
+  // For a filter that is an operand.
   static ConvProblem Of(const TensorDesc& x, const TensorDesc& y, const TensorDesc& filter,
                         const ops::ConvGeometry& geometry, int64_t y_pitch = 0) {
     return {x, y, filter.shape.dims(), filter.dtype, geometry, y_pitch, filter.layout};
@@ -51,14 +52,14 @@ struct ConvProblem {
     return StridesOf(y_pitch > 0 ? WithChannels(y, y_pitch) : y);
   }
   int64_t taps() const { return filter[2] * filter[3]; }
-  // Of all parts.
+  // Counts all parts.
   int64_t filter_count() const { return parts * filter[0] * filter[1] * taps(); }
   size_t filter_bytes() const { return static_cast<size_t>(filter_count()) * SizeOf(filter_type); }
-  // A filter's channels lie last, as the images' do.
+  // Strides of a channels-last filter (KRSC), like the images.
   std::vector<int64_t> filter_strides() const {
     return {filter[1] * taps(), 1, filter[3] * filter[1], filter[1]};
   }
-  // Where the filter lies in that order.
+  // True if the filter is already in that order.
   bool is_filter_order_equal() const {
     return filter_layout == Layout::kChannelsLast || taps() == 1 || filter[1] == 1;
   }
@@ -94,7 +95,7 @@ inline void* Behind(const void* memory, size_t bytes) {
   return static_cast<char*>(const_cast<void*>(memory)) + bytes;
 }
 
-// What a problem's parts read and write: bytes from one to the next.
+// Distances in bytes between the parts of a problem's operands.
 struct ConvParts {
   int count;
   size_t x, w, y, channels;
@@ -104,13 +105,13 @@ struct ConvParts {
         x(static_cast<size_t>(problem.x.shape[1]) * SizeOf(problem.x.dtype)),
         w(problem.filter_bytes() / static_cast<size_t>(count)),
         y(static_cast<size_t>(problem.y.shape[1]) * SizeOf(problem.y.dtype)),
-        channels(static_cast<size_t>(problem.filter[0])) {}  // numbers of a bias, not bytes
+        channels(static_cast<size_t>(problem.filter[0])) {}  // elements of a bias, not bytes
 };
 
-// Why groups are not computed one after the other; empty where they may be. cuDNN's engines for
-// several groups are older than those for one: for the weights of AlexNet's on an H200 it proposes
-// Hopper's for a group alone (CudnnProblemTest.GroupsAloneHaveNewerEngines). Depthwise convolutions
-// have kernels of their own.
+// Returns why groups cannot be computed one after the other; empty if they can. cuDNN's engines for
+// several groups are older than those for one: for the weights of AlexNet on an H200 it proposes
+// Hopper engines only for a single group (CudnnProblemTest.GroupsAloneHaveNewerEngines). Depthwise
+// convolutions have kernels of their own.
 inline std::string UnfitForParts(const ConvProblem& problem) {
   constexpr int kMostParts = 4;
   const int groups = problem.geometry.group;
@@ -122,7 +123,7 @@ inline std::string UnfitForParts(const ConvProblem& problem) {
   return "";
 }
 
-// Why cuDNN is not asked at all; empty where it is.
+// Returns why cuDNN cannot be used at all; empty if it can.
 inline std::string Unfit(const ConvProblem& problem, Groups groups = Groups::kAtOnce) {
   if (problem.geometry.spatial_axes() != 2) return "cuDNN's engines have two spatial axes";
   if (problem.x.dtype != problem.y.dtype) return "x and y are of two types";
@@ -155,7 +156,7 @@ inline EngineChoice ChoiceOf(const KernelRequest& request, const ConvProblem& pr
   return engines;
 }
 
-// The workspace's parts: the filter with its channels last, then what is left.
+// Layout of the workspace: the channels-last filter, then the rest.
 class FilterPlace {
  public:
   explicit FilterPlace(const ConvProblem& problem)
@@ -167,8 +168,7 @@ class FilterPlace {
         bytes_(problem.is_filter_order_equal() ? 0 : AlignWorkspace(problem.filter_bytes())) {}
 
   size_t bytes() const { return bytes_; }
-  // The engines' names, with what a launch before or behind them does to a filter that has `type`
-  // outside.
+  // The engines' names, with a note on the conversion of a filter whose external type is `type`.
   std::vector<std::string> NamesOf(std::vector<std::string> engines, DType type) const {
     for (std::string& name : engines) {
       if (parts_ > 1) name += StrCat(", ", parts_, " groups one by one");
@@ -180,14 +180,14 @@ class FilterPlace {
   std::vector<std::string> NamesOf(std::vector<std::string> engines) const {
     return NamesOf(std::move(engines), type_);
   }
-  // The filter as cuDNN reads it.
+  // Returns the filter in the order that cuDNN reads (KRSC).
   void* ToKrsc(const KernelContext& ctx, const TensorView& filter) const {
     if (bytes_ == 0) return filter.data;
     TransposeMatrices(ctx, {filter.data, filter.dtype}, outputs_, channels_, taps_, false,
                       {ctx.workspace, type_});
     return ctx.workspace;
   }
-  // filter = or += what cuDNN wrote.
+  // filter = or += the result of cuDNN.
   void TurnBack(const KernelContext& ctx, void* from, const TensorView& filter, bool adds) const {
     TransposeMatrices(ctx, {from, type_}, outputs_, taps_, channels_, adds,
                       {filter.data, filter.dtype});
@@ -200,8 +200,9 @@ class FilterPlace {
   size_t bytes_;
 };
 
-// The fused kernel if it computes what the plain one does and is no slower, else that. `variances`:
-// the inputs that are some. `plain_name`: of a plain one that the request does not tell.
+// Returns the fused kernel if it computes the same as the plain one and is not slower, otherwise
+// the plain one. `variances`: inputs that are variances. `plain_name`: name of a plain kernel that
+// the request does not determine.
 template <typename MakePlain>
 KernelOrRefusal Checked(const KernelRequest& request, Kernel fused, const MakePlain& make_plain,
                         OperandSet variances = {}, const std::string& plain_name = "") {
@@ -218,7 +219,7 @@ KernelOrRefusal Checked(const KernelRequest& request, Kernel fused, const MakePl
   return CheckedKernel(request, check, std::move(fused), make_plain);
 }
 
-// The kernel that serves where the candidate of this name refuses.
+// Returns a kernel from another candidate than the one with this name.
 inline KernelOrRefusal OtherThan(std::string_view name, const KernelRequest& request) {
   KernelOrRefusal answer = Refusal{"there is no other kernel"};
   for (const KernelCandidate& candidate :
@@ -230,7 +231,7 @@ inline KernelOrRefusal OtherThan(std::string_view name, const KernelRequest& req
   return answer;
 }
 
-// What make(true) says where there is an engine for it, else what make(false) does.
+// Returns the kernel of make(true) if there is an engine for it, otherwise that of make(false).
 template <typename Make>
 KernelOrRefusal Fused(const KernelRequest& request, const Make& make) {
   KernelOrRefusal fused = make(true);
@@ -239,8 +240,8 @@ KernelOrRefusal Fused(const KernelRequest& request, const Make& make) {
   return Checked(request, std::move(*kernel), [&] { return make(false); });
 }
 
-// What make(request, groups) says of a convolution as it is; where that was timed to be faster,
-// with channels of zeros, on blocks of pixels, group by group, or what one of `others` makes.
+// Returns the fastest kernel as timed: make(request, groups) on the unchanged convolution, with
+// zero-padded channels, on blocks of pixels, or group by group, or one of `others`.
 template <typename Make>
 KernelOrRefusal FastestOf(const KernelRequest& request, int64_t group,
                           const ops::ConvChoice& choice, const Make& make,
@@ -252,7 +253,7 @@ KernelOrRefusal FastestOf(const KernelRequest& request, int64_t group,
   const auto consider = [&](KernelOrRefusal answer) {
     Kernel* const other = std::get_if<Kernel>(&answer);
     if (other == nullptr || other->workspace_bytes > kWorkspaceLimit) return;
-    if (PlanningAhead::is_on()) {  // which is the best one shows later
+    if (PlanningAhead::is_on()) {  // the best one is chosen later
       best = Holding(std::get<Kernel>(std::move(best)), *other);
     } else {
       const std::string beside = std::get<Kernel>(best).algorithms.at(0);
@@ -275,7 +276,7 @@ inline std::vector<Signature> ConvSignatures() {
           {DType::kBFloat16, DType::kFloat}};
 }
 
-// A factory that builds plans and times none.
+// A factory that builds plans but does not time them.
 template <typename T>
 KernelFactory Ahead(KernelOrRefusal (*make)(const T&, const KernelRequest&)) {
   return [make](const KernelRequest& request) {

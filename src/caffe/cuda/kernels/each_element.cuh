@@ -1,4 +1,4 @@
-// Kernels of ops that compute each element by itself (ops/each_element.hpp), a thread each.
+// Kernels of elementwise ops (ops/each_element.hpp), one thread per element.
 #pragma once
 
 #include <utility>

@@ -1,11 +1,11 @@
-// Elements that are moved and not looked at.
+// For elements that are moved but not interpreted.
 #pragma once
 
 #include "caffe/dtype.hpp"
 
 namespace caffe::cuda {
 
-// Calls fn(TypeTag<Bits>{}): moving elements needs their size alone.
+// Calls fn(TypeTag<Bits>{}) with a type of the same size, which is all that moving requires.
 template <typename Fn>
 void VisitSize(DType dtype, Fn&& fn) {
   switch (SizeOf(dtype)) {

@@ -10,7 +10,7 @@
 namespace caffe::cuda {
 namespace {
 
-// y = sum of c_i * x_i, then ReLU, for as many operands as a launch names one by one.
+// y = sum of c_i * x_i, then ReLU, for K operands that are separate kernel parameters.
 template <typename A, int K, bool kHasRelu>
 struct SumOfFew {
   A coefficients[K];
@@ -27,7 +27,7 @@ struct SumOfFew {
 };
 inline constexpr size_t kMostOfFew = 4;
 
-// Any number of operands: as many as fit into a launch's parameters.
+// For more operands, up to the number that fits into a launch's parameters.
 inline constexpr int kMaxOperands = 64;
 
 template <typename T>
@@ -59,7 +59,7 @@ struct SumAll {
   }
 };
 
-// coefficient(k) is that of operand k.
+// coefficient(k) returns that of operand k.
 template <typename T, typename Fn, size_t... k>
 void AddFew(const ops::EltwiseSum& op, const KernelContext& ctx, const Fn& coefficient,
             std::index_sequence<k...>) {

@@ -9,7 +9,7 @@ namespace {
 
 using Fold = ops::FoldChannels;
 
-// Of one channel.
+// Folded scale and bias of one channel.
 struct OneChannel {
   Numbers bias, mean, variance, factor, gamma, beta;
   double eps;

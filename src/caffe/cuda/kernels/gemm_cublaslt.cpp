@@ -20,7 +20,7 @@
 namespace caffe::cuda {
 namespace {
 
-// Call<&cublasLtCreate>("cublasLtCreate", ...): through the library that was found.
+// Call<&cublasLtCreate>("cublasLtCreate", ...): calls the function in the library that was loaded.
 template <auto Function, typename... Arguments>
 auto Call(const char* name, Arguments... arguments) {
   static const auto function = reinterpret_cast<decltype(Function)>(CublasLtLibrary().Symbol(name));
@@ -41,8 +41,8 @@ void Check(cublasStatus_t status, const char* call) {
 }
 #define CAFFE_CUBLASLT_CHECK(name, ...) Check(CAFFE_CUBLASLT(name, __VA_ARGS__), #name)
 
-// One handle per device, kept for the process: making one takes a while. Several threads may use
-// it: it has no stream and no settings.
+// One handle per device, kept for the process, because creating one takes a while. Threads may
+// share it: it has no stream and no settings.
 cublasLtHandle_t HandleOf(CudaDevice& device) {
   static std::mutex mutex;
   static std::map<int, cublasLtHandle_t> handles;
@@ -54,7 +54,7 @@ cublasLtHandle_t HandleOf(CudaDevice& device) {
 }
 
 // cuBLASLt's matrices are column-major, ours row-major: it computes the transpose of everything,
-// c^T = op(b)^T op(a)^T, whose operands are ours read as they lie.
+// c^T = op(b)^T op(a)^T, which uses our operands in their layout.
 struct Product {
   cublasLtMatmulDesc_t desc = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
@@ -70,7 +70,7 @@ struct Product {
       if (layout != nullptr) CAFFE_CUBLASLT(cublasLtMatrixLayoutDestroy, layout);
   }
 
-  // c = or += a b, launched.
+  // Launches c = or += a b.
   cublasStatus_t Launch(const cublasLtMatmulHeuristicResult_t& by, const void* a, const void* b,
                         void* c, bool adds, void* workspace, cudaStream_t stream) const {
     const double one = 1, add = adds ? 1 : 0;
@@ -96,11 +96,11 @@ void Set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, T 
   CAFFE_CUBLASLT_CHECK(cublasLtMatmulDescSetAttribute, desc, attribute, &value, sizeof(value));
 }
 
-// What cuBLASLt may take for one product: products are many and gain little from more.
+// Workspace limit for one product: products are many and gain little from more.
 constexpr size_t kProductWorkspaceLimit = kWorkspaceLimit / 8;
 
-// The heuristics' candidates, best first. Partial sums of a product that is split stay in the type
-// that it is computed in and are added in a fixed order.
+// Returns the heuristics' candidates, best first. Partial sums of a split-K product stay in the
+// compute type and are added in a fixed order.
 std::vector<cublasLtMatmulHeuristicResult_t> Candidates(const Product& product, int wanted,
                                                         cublasStatus_t* status) {
   cublasLtMatmulPreference_t preference;
@@ -118,7 +118,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> Candidates(const Product& product, 
   for (const auto operand :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    set(operand, uint32_t{64});  // plan-memory's
+    set(operand, uint32_t{64});  // the alignment of plan-memory
   }
   std::vector<cublasLtMatmulHeuristicResult_t> candidates(wanted);
   int found = 0;
@@ -130,8 +130,8 @@ std::vector<cublasLtMatmulHeuristicResult_t> Candidates(const Product& product, 
   return candidates;
 }
 
-// "alg66_tile20_stages8_...": all that cuBLASLt tells of an algorithm. Not every algorithm has
-// every attribute.
+// "alg66_tile20_stages8_...": all attributes that cuBLASLt reports for an algorithm. Not every
+// algorithm has every attribute.
 std::string NameOf(const cublasLtMatmulAlgo_t& algorithm) {
   struct Attribute {
     cublasLtMatmulAlgoConfigAttributes_t id;
@@ -152,7 +152,7 @@ std::string NameOf(const cublasLtMatmulAlgo_t& algorithm) {
   std::string name;
   bool is_complete = true;
   for (const Attribute& attribute : kAttributes) {
-    uint32_t value = 0;  // the low bytes of which are written
+    uint32_t value = 0;  // only the low bytes are written
     size_t written = 0;
     const cublasStatus_t status = CAFFE_CUBLASLT(cublasLtMatmulAlgoConfigGetAttribute, &algorithm,
                                                  attribute.id, &value, attribute.bytes, &written);
@@ -164,7 +164,7 @@ std::string NameOf(const cublasLtMatmulAlgo_t& algorithm) {
   return StrCat(name, "_bytes", Hash64(bytes));
 }
 
-// Removes candidates that cannot be told from one before them.
+// Removes candidates whose names equal that of an earlier one.
 std::vector<std::string> NamesOfDistinct(std::vector<cublasLtMatmulHeuristicResult_t>* candidates) {
   std::vector<std::string> names;
   std::erase_if(*candidates, [&](const cublasLtMatmulHeuristicResult_t& candidate) {
@@ -176,7 +176,8 @@ std::vector<std::string> NamesOfDistinct(std::vector<cublasLtMatmulHeuristicResu
   return names;
 }
 
-// In the order of the products' operands: a, b, c, the epilogue's bias or nothing, workspace.
+// Buffers are in the order of the product's operands: a, b, c, the epilogue's bias if any,
+// workspace.
 std::vector<double> Times(const Product& product,
                           const std::vector<cublasLtMatmulHeuristicResult_t>& candidates,
                           const KernelRequest& request, bool has_epilogue,
@@ -200,7 +201,7 @@ std::vector<double> Times(const Product& product,
   return TimeAlgorithms(request.device, buffers, candidates.size(), launch, may_try);
 }
 
-// How a product is made of cuBLASLt's parts.
+// Kinds of cuBLASLt's product for a Gemm.
 struct ProductKinds {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   bool is_double = false;
@@ -231,8 +232,8 @@ std::shared_ptr<Product> Describe(const ops::Gemm& op, const KernelRequest& requ
   return product;
 }
 
-// Chooses the product's algorithm; returns the names of those that may serve, the chosen one first.
-// Empty where there is none.
+// Chooses the product's algorithm; returns the names of the candidates, the chosen one first. Empty
+// if there is none.
 std::vector<std::string> Choose(Product& product, const KernelRequest& request, bool has_epilogue,
                                 cublasStatus_t* status) {
   const bool is_timed = AreAlgorithmsTimed(request);
@@ -262,21 +263,21 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
     return Refusal{"the result is neither of the factors' type nor float"};
   if (type == DType::kDouble && result_type != type) return Refusal{"a float product of doubles"};
   const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
-  // A bias of another type than the result's (floats beside 16-bit products) is no epilogue of
-  // cuBLASLt's, but a kernel after it. Neither is any of doubles: its table of types has none.
+  // cuBLASLt's epilogue cannot add a bias whose type differs from the result's (floats with 16-bit
+  // products), so a kernel adds it afterwards. Its table of types has no bias of doubles either.
   const bool has_epilogue =
       has_bias && request.inputs[2].dtype == result_type && type != DType::kDouble;
   const bool has_bias_after = has_bias && !has_epilogue;
   if (op.rows * op.columns == 0 || op.inner == 0) return Refusal{"an empty product"};
 
   const bool is_double = type == DType::kDouble;
-  // TF32 rounds the factors to 10 bits of fraction; the sums stay float.
+  // TF32 rounds the factors to 10 bits of mantissa; the sums stay float.
   const bool allows_tf32 = type == DType::kFloat && !request.settings.strict_fp32;
   const cublasComputeType_t compute = is_double     ? CUBLAS_COMPUTE_64F
                                       : allows_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                     : CUBLAS_COMPUTE_32F;
   if (device.is_described()) {
-    // cuBLASLt chooses with the chip before it; what it may take is known.
+    // cuBLASLt chooses only with the chip present; its workspace limit is known.
     const auto run = [](const KernelContext&) {
       throw DeviceError("cuda: a device that is only described runs nothing");
     };

@@ -1,4 +1,4 @@
-// Matrix products of any types, by tiles in shared memory. For what cuBLASLt refuses.
+// Matrix products of any types, by tiles in shared memory. Used if cuBLASLt refuses.
 #include "caffe/cuda/launch.cuh"
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/gemm.hpp"
@@ -9,21 +9,21 @@ namespace {
 // Rows, columns and depth of a tile; a block's threads cover 8 of 32 lines at a time.
 constexpr int kTile = 32, kLines = kBlockThreads / kTile, kRounds = kTile / kLines;
 
-// A matrix in row-major order, or one whose transpose is.
+// A row-major matrix, or one whose transpose is row-major.
 template <typename T>
 struct Matrix {
   const T* data;
   int64_t rows, columns;
   bool is_transposed;
 
-  // The tile at (r0, c0), zeros beyond the matrix. A column of padding keeps a tile's columns in
-  // different banks.
+  // Loads the tile at (r0, c0), with zeros beyond the matrix. A padding column puts a tile's
+  // columns into different banks.
   __device__ void Load(int64_t r0, int64_t c0, Accum<T> (&tile)[kTile][kTile + 1]) const {
     const int lane = threadIdx.x % kTile;
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int line = threadIdx.x / kTile + i * kLines;
-      // Lanes go along memory.
+      // Lanes follow contiguous memory.
       const int row = is_transposed ? lane : line, column = is_transposed ? line : lane;
       const int64_t r = r0 + row, c = c0 + column;
       tile[row][column] = r < rows && c < columns

@@ -26,7 +26,7 @@ void Im2col(const ops::Im2col& op, const KernelContext& ctx) {
   });
 }
 
-// Each element of the image asks the windows that hold it.
+// Each element of the image sums over the windows that contain it.
 template <typename T>
 struct GatherImage {
   Windows windows;

@@ -1,5 +1,5 @@
-// Bytes to a net's input in one pass: a thread reads one pixel's channels, which lie together or
-// beside those of its neighbours.
+// Converts bytes to a net's input in one pass: a thread reads one pixel's channels, which are
+// contiguous or next to those of the neighbouring pixels.
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/images.hpp"
 
@@ -11,7 +11,7 @@ struct TransformPixel {
   const uint8_t* images;
   Numbers windows, mean;
   int64_t channels, image_height, image_width, height, width;
-  int64_t mean_stride, mean_pixel_stride;  // from channel to channel, from pixel to pixel
+  int64_t mean_stride, mean_pixel_stride;  // between channels, between pixels
   int64_t y_stride, y_pixel_stride;
   float scale;
   T* y;

@@ -1,7 +1,6 @@
-// Convolutions and matrix products of 8-bit numbers by cuDNN's engines for tensor cores: sums of 32
-// bits, and what becomes of them in the same pass over memory where there is an engine for that,
-// else in a kernel of ours behind it. A product of matrices is a convolution of images of one
-// pixel.
+// Convolutions and matrix products of 8-bit numbers by cuDNN's tensor core engines: 32-bit sums,
+// with the epilogue in the same pass over memory if there is an engine for that, otherwise in a
+// kernel of ours afterwards. A matrix product is a convolution of one-pixel images.
 #include "caffe/cuda/int8_products.hpp"
 #include "caffe/cuda/kernels/cudnn_convolution.hpp"
 
@@ -11,7 +10,7 @@ namespace {
 constexpr int64_t kFactors = kFirstEntry, kAdded = kFactors + 1, kAddedScale = kFactors + 2,
                   kPerUnit = kFactors + 3;
 
-// A convolution, or a product as one.
+// A convolution, or a product expressed as one.
 struct NumbersProblem {
   ops::ConvGeometry geometry;
   ops::ConvChoice choice = {};
@@ -58,7 +57,7 @@ NumbersProblem ProblemOfGemm(const ops::Gemm& op, const KernelRequest& request) 
           HasBias(request)};
 }
 
-// The graph of one product, step by step.
+// Builds the graph of one product, step by step.
 class NumbersGraph {
  public:
   NumbersGraph(const KernelRequest& request, const NumbersProblem& problem)
@@ -73,7 +72,7 @@ class NumbersGraph {
         graph_->Input(kW, problem.filter, conv_.filter_strides(), DType::kInt8), attributes);
   }
 
-  // All that becomes of the sums.
+  // Adds the whole epilogue of the sums.
   void Finish() {
     const int64_t channels = problem_.filter[0];
     y_->set_data_type(fe::DataType_t::INT32);
@@ -85,7 +84,7 @@ class NumbersGraph {
     if (Is8Bit(problem_.y.dtype)) Combine(fe::PointwiseMode_t::MUL, Scalar(kPerUnit));
     graph_->Output(kY, y_, problem_.y);
   }
-  // The sums alone, as floats.
+  // Outputs only the sums, as floats.
   void StoreSums() {
     TensorDesc sums = problem_.y;
     sums.dtype = DType::kFloat;
@@ -109,7 +108,7 @@ class NumbersGraph {
   }
   CudnnTensor Scalar(int64_t number) {
     const CudnnTensor scalar = graph_->Input(number, {1, 1, 1, 1}, {1, 1, 1, 1}, DType::kFloat);
-    scalar->set_alignment(sizeof(float));  // it lies behind others
+    scalar->set_alignment(sizeof(float));  // it follows other numbers in memory
     return scalar;
   }
   // The added tensor's values.
@@ -140,7 +139,7 @@ class NumbersGraph {
   CudnnTensor y_;
 };
 
-// Why no engine does everything; empty where one may.
+// Returns why no engine can do everything; empty if one may.
 std::string WhyNotFused(const KernelRequest& request, const NumbersProblem& problem) {
   for (const ops::Pointwise& entry : problem.epilogue) {
     if (entry.kind == ops::Pointwise::Kind::kClip && entry.a != 0)
@@ -178,7 +177,7 @@ KernelOrRefusal FusedKernel(const KernelRequest& request, const NumbersProblem& 
                 weights.packed()};
 }
 
-// Sums by cuDNN, the rest in a step behind it.
+// cuDNN computes the sums; a separate step applies the epilogue.
 KernelOrRefusal SumsKernel(const KernelRequest& request, const NumbersProblem& problem) {
   NumbersGraph graph(request, problem);
   graph.StoreSums();
@@ -208,7 +207,7 @@ KernelOrRefusal MakeNumbers(const KernelRequest& request, const NumbersProblem& 
   });
 }
 
-// What of an op's shapes keeps cuDNN's engines out; empty where nothing does.
+// Returns which property of an op's shapes excludes cuDNN's engines; empty if none does.
 std::string WhyNotShapes(const ops::ConvGeometry& geometry, const Shape& x, const Shape& w) {
   if (geometry.spatial_axes() != 2) return "cuDNN's engines have two spatial axes";
   for (int i = 0; i < 2; ++i) {

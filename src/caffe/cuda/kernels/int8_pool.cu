@@ -1,4 +1,4 @@
-// Pooling of quantised images whose channels lie last, some channels of a pixel to a thread.
+// Pooling of quantised channels-last images; a thread processes several channels of a pixel.
 #include "caffe/cuda/divisor.cuh"
 #include "caffe/cuda/int8.cuh"
 #include "caffe/ops/pool.hpp"
@@ -6,7 +6,7 @@
 namespace caffe::cuda {
 namespace {
 
-// Where the windows of packs of N channels lie.
+// Windows of packs of N channels.
 template <int N>
 struct PooledImage {
   ops::PoolGeometry geometry;
@@ -21,7 +21,7 @@ struct PooledImage {
         out_width(y.shape[3]),
         out_height(y.shape[2]) {}
 
-  // Calls body(pack of x) for the window of a pack of y; returns what the window's size counts.
+  // Calls body(pack of x) for the window of a pack of y; returns the divisor of the average.
   template <typename Body>
   __device__ int64_t ForWindow(int64_t pack, const Body& body) const {
     uint32_t c, ow, oh;
@@ -45,7 +45,7 @@ __device__ inline uint32_t LargerHalves(TypeTag<uint8_t>, uint32_t a, uint32_t b
   return __vmaxu2(a, b);
 }
 
-// Four bytes of a word as two pairs of 16-bit numbers, which compare in one instruction each: a
+// Compares the four bytes of a word as two pairs of 16-bit numbers, one instruction per pair: a
 // byte in the upper half of 16 bits keeps its order.
 template <typename T, int N>
 __device__ inline Pack<T, N> Larger(const Pack<T, N>& a, const Pack<T, N>& b) requires(N % 4 == 0) {
@@ -84,7 +84,7 @@ struct KeepLarger {
   }
 };
 
-// Numbers are compared as they are, so both sides have one scale and type.
+// Compares the stored numbers, so both sides must have the same scale and type.
 template <typename T, int N>
 struct MaxPoolNumbers {
   PooledImage<N> image;
@@ -115,7 +115,7 @@ struct AddNumbers {
 template <typename From, typename To, int N>
 struct AvePoolNumbers {
   PooledImage<N> image;
-  float scale;  // of x in units of y's
+  float scale;  // of x in units of y's scale
   const From* x;
   To* y;
 
@@ -130,7 +130,7 @@ struct AvePoolNumbers {
   }
 };
 
-// Calls fn(TypeTag<T>{}) with the type of 8-bit data.
+// Calls fn(TypeTag<T>{}) with the 8-bit type.
 template <typename Fn>
 void VisitData(DType dtype, const Fn& fn) {
   dtype == DType::kUInt8 ? fn(TypeTag<uint8_t>{}) : fn(TypeTag<int8_t>{});

@@ -1,5 +1,5 @@
-// Products of 8-bit numbers by kernels of our own: convolutions of one channel each, which move
-// more than they multiply, and the definition of all others, for what cuDNN has no engine for.
+// 8-bit products by our own kernels: depthwise convolutions, which move more data than they
+// multiply, and reference kernels for all products for which cuDNN has no engine.
 #include "caffe/cuda/divisor.cuh"
 #include "caffe/cuda/int8.cuh"
 #include "caffe/cuda/int8_products.hpp"
@@ -7,7 +7,7 @@
 namespace caffe::cuda {
 namespace {
 
-// A convolution over two axes of images whose channels lie last.
+// A convolution over two axes of channels-last images.
 struct Geometry {
   ops::Window rows, columns;
   int64_t channels, height, width;  // of x
@@ -26,14 +26,14 @@ struct Geometry {
         out_height(y[2]),
         out_width(y[3]) {}
 
-  // Elements before the pixel of x that a tap meets; -1 where it is beside the image.
+  // Offset of the pixel of x that a tap reads; -1 outside the image.
   __device__ int64_t Source(int64_t item, int64_t oh, int64_t ow, int64_t r, int64_t s) const {
     const int64_t h = oh * rows.stride - rows.pad + r * rows.dilation;
     const int64_t w = ow * columns.stride - columns.pad + s * columns.dilation;
     if (h < 0 || h >= height || w < 0 || w >= width) return -1;
     return ((item * height + h) * width + w) * channels;
   }
-  // Calls body(source, tap) for the taps of output pixel `pixel` that meet the image.
+  // Calls body(source, tap) for the taps of output pixel `pixel` that read inside the image.
   template <typename Body>
   __device__ void ForTaps(uint32_t pixel, const Body& body) const {
     uint32_t ow, oh;
@@ -47,7 +47,7 @@ struct Geometry {
   }
 };
 
-// Sums of N neighbouring channels in one tap.
+// Adds the products of N neighbouring channels for one tap.
 template <int N>
 struct AddTap {
   const int8_t *x, *w;
@@ -62,11 +62,11 @@ struct AddTap {
   }
 };
 
-// A filter for each channel, w by tap: N channels of a pixel.
+// Depthwise convolution, weights ordered by tap: N channels of a pixel.
 template <typename T, int N>
 struct ConvChannels {
   Geometry geometry;
-  Divisor packs;  // of a pixel
+  Divisor packs;  // in a pixel
   Finish finish;
   const int8_t *x, *w;
   T* y;
@@ -94,7 +94,7 @@ struct AddGroupTap {
   }
 };
 
-// One output.
+// Computes one output.
 template <typename T>
 struct ConvDirect {
   Geometry geometry;
@@ -141,7 +141,7 @@ std::optional<Refusal> RefuseImages(const ops::Conv& op, const KernelRequest& re
   return RefuseNumbers(request);
 }
 
-// run(ctx, numbers, finish): a product whose weights are packed.
+// Creates the kernel of a product with packed weights; calls run(ctx, numbers, finish).
 template <typename Fn>
 Kernel MakeProduct(const Int8Weights& weights, const ops::Epilogue& epilogue, const Fn& run) {
   return Kernel{.run =
@@ -204,7 +204,7 @@ KernelOrRefusal MakeGemmDirect(const ops::Gemm& op, const KernelRequest& request
       });
 }
 
-// Others than those of one channel each are cuDNN's.
+// cuDNN computes all convolutions other than depthwise ones.
 std::string WhyNotChannels(const Op& op, std::span<const OperandDesc> inputs, const Device&) {
   const Shape &x = inputs[0].shape, &w = inputs[1].shape;
   const bool is_depthwise =

@@ -1,5 +1,5 @@
-// Local response normalisation across channels, of any layout and window. Where channels lie last
-// and windows have 3 or 5 of them, as in every net of note, it goes by packs (lrn_packs.cuh).
+// Local response normalisation across channels, of any layout and window. Channels-last tensors
+// with windows of 3 or 5, as in every well-known net, are processed in packs (lrn_packs.cuh).
 #include <cmath>
 #include <initializer_list>
 #include <type_traits>
@@ -10,7 +10,7 @@
 namespace caffe::cuda {
 namespace {
 
-// The channels of one pixel, `step` apart, and how far the window of one of them reaches.
+// The channels of one pixel, `step` apart, and the reach of a channel's window.
 struct ChannelWindow {
   int64_t channels, step, reach;
 
@@ -22,7 +22,7 @@ struct ChannelWindow {
   __device__ int64_t ChannelOf(int64_t i) const { return Remainder(Divide(i, step), channels); }
 };
 
-// k + alpha / size * the sum of squares over the window of an element.
+// Returns k + alpha / size * the sum of squares over the window of an element.
 template <typename T>
 struct Scales {
   using A = Accum<T>;
@@ -37,7 +37,7 @@ struct Scales {
         alpha(static_cast<A>(op.alpha / static_cast<double>(op.size))),
         x(view.as<const T>()) {}
 
-  // Of the element at `pixel` + c * step.
+  // Scale of the element at `pixel` + c * step.
   __device__ A At(int64_t pixel, int64_t c) const {
     const int64_t last = std::min(window.channels - 1, c + window.reach);
     A squares = 0;
@@ -62,8 +62,9 @@ struct LrnForward {
   }
 };
 
-// Calls run(N, reach) where tensors are packs of N channels and a pack is no narrower than what
-// windows of `size` channels need on each side, kSides times their reach; else false.
+// Calls run(N, reach) if tensors consist of packs of N channels and a pack is at least as wide as
+// the channels needed on each side of it, which is kSides times the reach of windows of `size`
+// channels; otherwise returns false.
 template <typename T, int kSides, typename Fn>
 bool VisitPacks(const TensorView& x, int64_t size, std::initializer_list<const void*> pointers,
                 const Fn& run) {
@@ -104,7 +105,7 @@ void Lrn(const ops::Lrn& op, const KernelContext& ctx) {
 }
 
 // A thread computes kStrip neighbouring channels of a pixel, so that it needs the scale of each
-// channel around them only once.
+// surrounding channel only once.
 constexpr int kStrip = 4;
 
 template <typename T>
@@ -112,14 +113,15 @@ struct LrnBackward {
   using A = Accum<T>;
   Scales<T> scales;
   A factor, beta;
-  ops::ReluGrad relu;  // of slope 1 where there is none
+  ops::ReluGrad relu;  // of slope 1 if there is none
   const T* dy;
   T* dx;
-  int64_t strips;  // of a pixel
+  int64_t strips;  // in a pixel
 
   __device__ void operator()(int64_t i) const {
     const ChannelWindow& window = scales.window;
-    // Neighbouring threads have neighbouring pixels in plain tensors, and strips otherwise.
+    // Neighbouring threads process neighbouring pixels in NCHW tensors, and neighbouring strips
+    // otherwise.
     int64_t within, strip;
     const int64_t outer = Divide(Divide(i, window.step, &within), strips, &strip);
     const int64_t pixel = outer * window.channels * window.step + within;

@@ -1,5 +1,6 @@
-// Local response normalisation across channels that lie last: a thread makes a pack of neighbouring
-// channels, and reads the packs on both sides for its windows. Nothing but the result is stored.
+// Local response normalisation across channels of channels-last tensors: a thread computes a pack
+// of neighbouring channels, and reads the packs on both sides for its windows. Only the result is
+// stored.
 #pragma once
 
 #include "caffe/cuda/divisor.cuh"
@@ -14,13 +15,13 @@ template <typename T, int N>
 struct ChannelPacks {
   Divisor per_pixel;
 
-  // Channels -kHalo .. N + kHalo - 1 about a pack; beyond the pixel's there are zeros.
+  // Channels -kHalo .. N + kHalo - 1 relative to a pack; zeros beyond the pixel's channels.
   template <int kHalo>
   struct Around {
     Accum<T> values[N + 2 * kHalo];
     bool has_before, has_behind;
     __device__ Accum<T> operator[](int k) const { return values[k + kHalo]; }
-    // Whether channel k is one of the pixel's.
+    // True if the pixel has channel k.
     __device__ bool Has(int k) const { return k < 0 ? has_before : k < N || has_behind; }
   };
 
@@ -50,9 +51,9 @@ struct ChannelPacks {
 // log2 of k + alpha / size * the sum of squares of 2 * kReach + 1 channels.
 template <int kReach, typename A>
 struct LogScale {
-  A k, alpha;  // the latter over the window's size
+  A k, alpha;  // alpha is divided by the window's size
 
-  // About channel c.
+  // Scale for channel c.
   template <typename Channels>
   __device__ A At(const Channels& x, int c) const {
     A squares = 0;
@@ -81,7 +82,7 @@ struct LrnPacks {
 };
 
 // dx_i = scale_i^-beta dy_i - factor * x_i * sum_j dy_j x_j scale_j^(-beta - 1), then the gradient
-// of the ReLU that made x.
+// of the ReLU that produced x.
 template <typename T, int N, int kReach, bool kHasRelu>
 struct LrnGradientPacks {
   using A = Accum<T>;
@@ -101,7 +102,7 @@ struct LrnGradientPacks {
     for (int c = -kReach; c < N + kReach; ++c) {
       const A log = scale.At(xs, c);
       const A ratio = dys[c] * xs[c] * Exp2((-beta - A(1)) * log);
-      ratios[c + kReach] = dys.Has(c) ? ratio : A(0);  // zeros may have an infinite power
+      ratios[c + kReach] = dys.Has(c) ? ratio : A(0);  // outside, 0 * an infinite power may be NaN
       if (c >= 0 && c < N) direct[c] = dys[c] * Exp2(-beta * log);
     }
     WidePack<T, N> result;

@@ -20,7 +20,7 @@ struct PlaneWindow {
         width(x.shape[3]),
         plain(x.layout == Layout::kPlain) {}
 
-  // Rows and columns that the window around an element covers, and where its plane lies.
+  // Rows and columns of the window around an element, and the offset of its plane.
   struct Part {
     int64_t begin, row_step, step;
     ops::PoolWindow rows, columns;
@@ -74,8 +74,8 @@ void LrnWithin(const ops::LrnWithin& op, const KernelContext& ctx) {
   });
 }
 
-// dx_i = scale_i^-beta dy_i - 2 alpha beta x_i * sum over the windows j that hold i of
-//        dy_j x_j scale_j^(-beta - 1) / size_j.  Windows are odd, so those are the ones around i.
+// dx_i = scale_i^-beta dy_i - 2 alpha beta x_i * sum over the windows j that contain i of
+//        dy_j x_j scale_j^(-beta - 1) / size_j.  Windows are odd, so these are the ones around i.
 template <typename T>
 struct LrnWithinBackward {
   using A = Accum<T>;

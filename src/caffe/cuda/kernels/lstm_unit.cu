@@ -12,7 +12,7 @@ template <typename T>
 struct Gates {
   T i, f, o, g;
 
-  // Of hidden unit d; `cont` closes the forget gate where a sequence begins.
+  // Gates of hidden unit d; `cont` closes the forget gate at the start of a sequence.
   __device__ Gates(const T* row, int64_t width, int64_t d, T cont)
       : i(ops::Sigmoid{}.Apply(row[d])),
         f(cont * ops::Sigmoid{}.Apply(row[width + d])),
@@ -59,7 +59,7 @@ struct LstmBackward {
     const T tanh_c = std::tanh(c[i]);
     const T from_h = dh == nullptr ? T(0) : dh[i];
     const T total = (dc == nullptr ? T(0) : dc[i]) + from_h * at.o * (T(1) - tanh_c * tanh_c);
-    const T c_before = c_prev[i];  // dc_prev may share its memory
+    const T c_before = c_prev[i];  // read before dc_prev is written, which may share its memory
     if (dc_prev != nullptr) dc_prev[i] = total * at.f;
     if (dgates == nullptr) return;
     T* row = dgates + item * 4 * width + d;

@@ -1,7 +1,7 @@
-// Max pooling of images whose channels lie last, a pack of channels per thread, with a mask of
-// bytes (ops::MaskCode) and kernels of a size that the compiler knows.
+// Max pooling of channels-last images, a pack of channels per thread, with a mask of bytes
+// (ops::MaskCode) and a kernel size known at compile time.
 //
-// No load depends on a branch: beside the image a thread reads the nearest place inside again.
+// No load depends on a branch: outside the image a thread reads the nearest position inside again.
 #pragma once
 
 #include <cfloat>
@@ -16,9 +16,9 @@ __device__ inline int Clamp(int x, int least, int most) {
   return x < least ? least : x > most ? most : x;
 }
 
-// An image's packs by 32-bit numbers.
+// Indices of an image's packs as 32-bit numbers.
 struct PackImage {
-  int height = 0, width = 0, packs = 0;  // of a pixel
+  int height = 0, width = 0, packs = 0;  // in a pixel
 
   PackImage(const TensorDesc& x, int pack)
       : height(static_cast<int>(x.shape[2])),
@@ -30,7 +30,7 @@ struct PackImage {
   }
 };
 
-// One axis of a window of K.
+// One axis of a window of size K.
 struct PackAxis {
   int stride, pad;
 
@@ -41,26 +41,26 @@ struct PackAxis {
 
 inline constexpr int kNone = 255;
 
-// The largest of values of N channels, and which it was; of equal ones the first. Names are bytes,
-// kNone where no value is larger than all others can be.
+// The maxima of values of N channels, and the positions (names) of the first maxima. Names are
+// bytes; kNone if no value exceeds the lowest possible one.
 template <typename T, int N>
 struct MaxOfPacks {
   Accum<T> best[N];
   int winners[N];
 
-  // `none`: the name of none.
+  // `none`: the name to use if nothing is taken.
   __device__ explicit MaxOfPacks(int none = kNone) {
 #pragma unroll
     for (int k = 0; k < N; ++k) best[k] = -FLT_MAX, winners[k] = none;
   }
-  // What was taken from values that come behind those taken here.
+  // Merges maxima of values that come after those taken here.
   __device__ void Take(const MaxOfPacks& later) {
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       if (later.best[k] > best[k]) best[k] = later.best[k], winners[k] = later.winners[k];
     }
   }
-  // Every name becomes so much less.
+  // Subtracts `less` from every name.
   __device__ void Rename(int less) {
 #pragma unroll
     for (int k = 0; k < N; ++k) winners[k] -= less;
@@ -86,7 +86,7 @@ struct MaxOfPacks {
   }
 };
 
-// Ones in each half of a word where that of a is greater than that of b.
+// Sets all bits in each half of a word where that of a is greater than that of b.
 template <typename T>
 __device__ inline uint32_t GreaterHalves(TypeTag<T>, uint32_t a, uint32_t b) {
   const auto is_greater = [](uint32_t x, uint32_t y) {
@@ -109,7 +109,7 @@ __device__ inline uint32_t GreaterHalves(TypeTag<float16>, uint32_t a, uint32_t 
 }
 #endif
 
-// 16-bit numbers are compared and kept two at a time, as they lie in memory.
+// 16-bit numbers are compared and kept in pairs, in their layout in memory.
 template <typename T, int N>
 requires(sizeof(T) == 2 && N % 4 == 0) struct MaxOfPacks<T, N> {
   uint32_t best[N / 2], winners[N / 2];
@@ -208,8 +208,8 @@ struct MaxPoolPacks {
   }
 };
 
-// The same for windows of 3x3 that lie one step apart: a thread makes two results, one below the
-// other, which share two rows of three.
+// The same for 3x3 windows with stride 1: a thread computes two results, one above the other, which
+// share two rows of three.
 template <typename T, int N>
 struct MaxPoolPairs {
   static constexpr int K = 3;
@@ -253,7 +253,7 @@ struct MaxPoolPairs {
       for (int s = 0; s < K; ++s)
         values[r][s] = PackAt<T, N>(x, in.At(in.Row(item, h), columns[s], c));
     }
-    // Names of places in the window above; those in the one below are K less.
+    // Names of positions in the window above; those in the window below are less by K.
     MaxOfPacks<T, N> above, below(kNone + K);
 #pragma unroll
     for (int r = 0; r <= K; ++r) {
@@ -277,12 +277,12 @@ struct MaxPoolPairs {
   }
 };
 
-// The gradient of H x W neighbouring places, multiples of the stride S, which share the windows
-// that hold them.
+// The gradient of a cell of H x W neighbouring positions, multiples of the stride S, which share
+// the windows that contain them.
 template <typename T, int N, int K, int S, int H, int W>
 struct MaxPoolGradientPacks {
   static_assert(H % S == 0 && W % S == 0);
-  // Along an axis: windows that begin before the cell and reach into it, and all windows.
+  // Along an axis: the number of windows that begin before the cell and reach into it, and of all.
   static constexpr int kBefore = (K - 1) / S;
   static constexpr int kRows = kBefore + H / S, kColumns = kBefore + W / S;
   using A = Accum<T>;
@@ -292,7 +292,7 @@ struct MaxPoolGradientPacks {
   const T* dy;
   const uint8_t* mask;
   T* dx;
-  // A number that the compiler does not know: then a byte's test is one instruction, not two.
+  // A value that the compiler does not know, so that testing a byte takes one instruction, not two.
   uint32_t ones = 0x01010101u;
 
   MaxPoolGradientPacks(const ops::PoolGeometry& geometry, const TensorView& dx,
@@ -312,14 +312,14 @@ struct MaxPoolGradientPacks {
     return items * cells_down.value * cells_across.value * packs.value;
   }
 
-  // A window's gradients and winners, four of these in a word.
+  // A window's gradients and winners; a word holds four winners.
   static constexpr int kWords = (N + 3) / 4;
   struct Window {
     Pack<T, N> dy;
     Pack<uint32_t, kWords> winners;
   };
-  // A row or column of windows: where its packs begin, and ones in each byte if it is beside the
-  // result, so that its windows name no place.
+  // A row or column of windows: the offset of its packs, and 0xff in each byte if it is outside the
+  // result, so that its windows name no position.
   struct Line {
     uint32_t at, beside;
   };
@@ -392,7 +392,7 @@ struct MaxPoolGradientPacks {
   }
 
  private:
-  // Of place (a, b) of the cell, over the windows that hold it.
+  // Gradient of position (a, b) of the cell, summed over the windows that contain it.
   __device__ WidePack<T, N> SumAt(const Window (&windows)[kRows][kColumns], int a, int b) const {
     WidePack<T, N> sums{};
 #pragma unroll

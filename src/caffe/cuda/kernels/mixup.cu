@@ -37,8 +37,8 @@ void DrawMix(const ops::DrawMix& op, const KernelContext& ctx) {
 template <typename T>
 struct MixElement {
   Numbers numbers;
-  int64_t items, count;          // of an item
-  int64_t height, width, depth;  // the numbers of an item, plane by plane, are so many
+  int64_t items, count;          // in an item
+  int64_t height, width, depth;  // extents of an item's elements, in memory order
   const T* x;
   T* y;
 
@@ -75,7 +75,7 @@ void MixItems(const ops::MixItems&, const KernelContext& ctx) {
   });
 }
 
-// NaN for the items of a label that is no class.
+// NaN for items whose label is not a class.
 struct ShareOfClass {
   int64_t items, classes;
   Numbers labels, numbers, y;

@@ -26,7 +26,7 @@ struct VarianceOfInverse {
   __device__ void operator()(int64_t c) const {
     const double square = 1 / (static_cast<double>(inverse[c]) * static_cast<double>(inverse[c]));
     const double value = square - eps;
-    variance.Set(c, value < 0 ? 0.0 : value);  // NaN stays
+    variance.Set(c, value < 0 ? 0.0 : value);  // NaN stays NaN
     running.Update(c);
   }
 };

@@ -9,7 +9,7 @@ double Items(const TensorDesc& x) {
   return static_cast<double>(x.shape.LegacyExtent(0));
 }
 
-// w (a - b), the weight being optional.
+// w (a - b); the weight w is optional.
 struct Difference {
   Numbers a, b, w;
 
@@ -20,9 +20,9 @@ struct Difference {
     return (a.Get<double>(i) - b.Get<double>(i)) * w.GetOr<double>(i, 1);
   }
 };
-constexpr int kNoWeights = 99;  // an operand that no loss has
+constexpr int kNoWeights = 99;  // index of an operand that no loss has
 
-// sum += fn(d) over elements.
+// Adds fn(d) over all elements.
 template <typename Fn>
 struct AddOfDifference {
   Fn fn;
@@ -198,7 +198,7 @@ KernelOrRefusal MakeSigmoidCrossEntropyLossGrad(const ops::SigmoidCrossEntropyLo
                 ValidWorkspace(count)};
 }
 
-// The term of one pair, as a row's loss (Store) or its gradient.
+// The loss of one pair: a row's term (Loss) and its gradient (Slope).
 struct ContrastivePair {
   double margin;
   bool legacy;
@@ -211,7 +211,7 @@ struct ContrastivePair {
     const double short_of = std::max(margin - std::sqrt(squared), 0.0);
     return short_of * short_of;
   }
-  // d loss / d difference, over the difference.
+  // The derivative of the loss with respect to the difference, divided by the difference.
   __device__ double Slope(int64_t row, double squared) const {
     if (IsSimilar(row)) return 1;
     const double distance = std::sqrt(squared);
@@ -220,7 +220,7 @@ struct ContrastivePair {
   }
 };
 
-// The squared distance of row `row`'s operands, in each thread of the group.
+// The squared distance between the operands' rows `row`, returned to each thread of the group.
 template <typename Group>
 __device__ double SquaredDistance(const Difference& difference, int64_t row, int64_t width,
                                   const Group& group) {

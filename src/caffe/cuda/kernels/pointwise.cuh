@@ -1,4 +1,4 @@
-// Kernels of ops that hold their own formula.
+// Kernels of ops that contain their own formula.
 #pragma once
 
 #include "caffe/cuda/map.cuh"

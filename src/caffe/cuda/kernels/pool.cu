@@ -1,5 +1,5 @@
-// Pooling in both layouts. Gradients are gathered: each input position asks the windows that hold
-// it, so that no two threads add to one element.
+// Pooling in both layouts. Gradients are gathered: each input position sums over the windows that
+// contain it, so that no two threads add to one element.
 #include <cfloat>
 
 #include "caffe/cuda/kernels/max_pool_packs.cuh"
@@ -8,8 +8,8 @@
 namespace caffe::cuda {
 namespace {
 
-// An image tensor whose elements are visited in memory order, N neighbouring channels at a time
-// where they lie last (N is 1 otherwise).
+// An image tensor whose elements are visited in memory order, N neighbouring channels at a time if
+// it is channels-last (N is 1 otherwise).
 template <int N>
 struct Image {
   int64_t channels, height, width;
@@ -45,7 +45,7 @@ struct Image {
   }
 };
 
-// The windows that hold position `at` of an axis: output positions [begin, end).
+// The windows that contain position `at` of an axis: output positions [begin, end).
 struct Holders {
   int64_t begin, end;
 
@@ -57,7 +57,7 @@ struct Holders {
   }
 };
 
-// The winners of N neighbours, of bytes together.
+// Stores the winners of N neighbours; winners that are bytes are stored together.
 template <int N>
 __device__ inline void StoreWinners(const Numbers& mask, int64_t pack, const int (&winners)[N]) {
   if (mask.dtype == DType::kUInt8) {
@@ -212,7 +212,8 @@ struct AvePoolBackward {
   }
 };
 
-// Calls run(TypeTag<T>, N): 16 bytes of channels at a time where they lie last and divide evenly.
+// Calls run(TypeTag<T>, N): N is 16 bytes of channels for channels-last tensors if that divides
+// evenly.
 template <typename Fn>
 void VisitPooledPacks(const TensorView& a, const TensorView& b, const Fn& run) {
   VisitFloat(a.dtype, [&]<typename T>(TypeTag<T> tag) {
@@ -228,8 +229,8 @@ void VisitPooledPacks(const TensorView& a, const TensorView& b, const Fn& run) {
   });
 }
 
-// Whether kernels of max_pool_packs.cuh serve: a square window, none of them beside the image, and
-// no mask of numbers.
+// True if the kernels of max_pool_packs.cuh can be used: square windows, none of them completely
+// outside the image, and no mask or one of bytes.
 template <int N>
 bool FitsPacks(const ops::PoolGeometry& geometry, const TensorView& image, const TensorView& result,
                const Numbers& mask) {

@@ -5,7 +5,7 @@
 namespace caffe::cuda {
 namespace {
 
-// to = from where x > 0, slope * from elsewhere; forward has from == x.
+// to = from if x > 0, otherwise slope * from; in forward, from == x.
 template <typename T>
 struct SlopeBelowZero {
   const T *x, *from;

@@ -5,7 +5,7 @@
 namespace caffe::cuda {
 namespace {
 
-// One block of the stream serves four neighbours in row-major order.
+// One block of the random stream serves four neighbours in row-major order.
 template <typename T>
 struct DropFour {
   RandomOnDevice random;
@@ -33,7 +33,7 @@ struct DropFour {
   }
 };
 
-// Channels last, or memory that is not aligned: each element looks up its own number.
+// For channels-last or unaligned tensors: each element looks up its own number.
 template <typename T>
 struct DropOne {
   RandomOnDevice random;
@@ -42,7 +42,7 @@ struct DropOne {
   Accum<T> scale;
   const T* x;
   T* y;
-  int64_t channels, pixels;  // 1, 1 where memory is in row-major order
+  int64_t channels, pixels;  // both are 1 if memory is in row-major order
 
   __device__ void operator()(int64_t at) const {
     int64_t c, pixel;

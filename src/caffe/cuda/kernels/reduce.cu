@@ -7,7 +7,7 @@
 
 namespace caffe::cuda {
 
-// The larger value; of equal values the one with the higher index.
+// The larger value; if equal, the one with the higher index.
 struct Candidate {
   double value;
   int64_t index;
@@ -46,7 +46,7 @@ struct StoreScaledSum {
   }
 };
 
-// Rows of the innermost axes.
+// Rows along the innermost axes.
 Covered ReducedRows(const OperandDesc& x, int64_t rows) {
   return {1, rows, x.count() / std::max<int64_t>(rows, 1)};
 }
@@ -105,8 +105,8 @@ void ReduceGrad(const ops::ReduceGrad& op, const KernelContext& ctx) {
   });
 }
 
-// Finds the next best top_k times: top_k is small compared with a row. A NaN is as small as
-// -infinity, and below it by index.
+// Finds the next best element top_k times, because top_k is small compared with a row. A NaN ranks
+// below -infinity: its index is lowered by the row's length.
 template <typename T>
 struct ArgMaxRow {
   Rows rows;

@@ -1,4 +1,4 @@
-// One pass over memory for the gradient of a ReLU and that of the bias in front of it.
+// Computes the gradient of a ReLU and that of the preceding bias in one pass over memory.
 #include "caffe/cuda/channel_rows.cuh"
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/relu_grad_sum.hpp"
@@ -59,7 +59,7 @@ void RunByElements(const ops::ReluGrad& gradient, const Covered& view, const Ker
                           StoreSum{OutputGradient(ctx, ops::ReluGradSum::kSum)});
 }
 
-// Of any layout.
+// For any layout.
 KernelOrRefusal MakeByElements(const ops::ReluGradSum& op, const KernelRequest& request) {
   const Covered view = ChannelsOf(request.inputs[0]);
   return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
@@ -71,7 +71,7 @@ KernelOrRefusal MakeByElements(const ops::ReluGradSum& op, const KernelRequest& 
   });
 }
 
-// By rows of packs of channels, where they are aligned.
+// By rows of channel packs, if they are aligned.
 KernelOrRefusal MakeByRows(const ops::ReluGradSum& op, const KernelRequest& request) {
   const Covered view = ChannelsOf(request.inputs[0]);
   return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) -> KernelOrRefusal {

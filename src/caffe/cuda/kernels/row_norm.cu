@@ -7,12 +7,12 @@
 namespace caffe::cuda {
 namespace {
 
-// What remains from `axis` on.
+// Rows of all axes from `axis` on.
 Rows RowsFrom(const Shape& shape, int axis) {
   return {shape.count(0, axis), shape.count(axis), 1};
 }
 
-// fn(element index) summed over a row, in each thread of the group.
+// Returns fn(element index), summed over a row, to each thread of the group.
 template <typename Group, typename Fn>
 __device__ auto SumRow(const Rows& rows, int64_t row, const Group& group, const Fn& fn) {
   const int64_t offset = rows.Offset(row);
@@ -104,7 +104,7 @@ void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
   });
 }
 
-// Groups that share one norm: an item, or the channels of a position.
+// Groups of elements that share one norm: an item, or the channels of a position.
 Rows NormRows(const TensorDesc& x, bool across_spatial) {
   const Shape& shape = x.shape;
   if (across_spatial) return RowsFrom(shape, 1);

@@ -1,4 +1,5 @@
-// Running statistics after those of a batch, in a step of their own or in the one that makes these.
+// Updates running statistics from those of a batch, in a step of their own or in the step that
+// computes the batch statistics.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,7 @@
 
 namespace caffe::cuda {
 
-// Running statistics, whose first pass is told from the others on the device.
+// Running statistics; the device itself recognises the first pass.
 class RunningStatistics {
  public:
   // Updates the outputs first (mean), first + 1 (variance) and first + 2 (factor).
@@ -26,15 +27,15 @@ class RunningStatistics {
         decaying_sums_(op.decaying_sums),
         copies_first_(op.copies_first),
         random_(ctx) {}
-  // Of BatchNorm or ConvStatistics, whose outputs have the same numbers; nothing is updated where
-  // the node has no running statistics.
+  // For BatchNorm or ConvStatistics, whose outputs have the same indices; updates nothing if the
+  // node has no running statistics.
   template <typename Op>
   static RunningStatistics Of(const Op& op, const KernelContext& ctx) {
     return {op.running.value_or(ops::UpdateRunningStatistics()), ctx, OutputNumbers(ctx, Op::kMean),
             OutputNumbers(ctx, Op::kVariance), Op::kRunning};
   }
 
-  // Of channel c, whose batch statistics the calling thread sees.
+  // Updates channel c; its batch statistics must be visible to the calling thread.
   __device__ void Update(int64_t c) const {
     if (!mean_.is_present()) return;
     double keep = fraction_, take = 1;

@@ -4,8 +4,9 @@
 namespace caffe::cuda {
 namespace {
 
-// A thread owns a row of a plane of the image and looks through all of the result's pixels, so that
-// those that show the same pixel are added in order. Sums are kept in the workspace.
+// A thread owns a row of a plane of the image and scans all of the result's pixels, so that the
+// gradients of result pixels that show the same image pixel are added in order. The workspace holds
+// the sums.
 template <typename T>
 struct AddRow {
   using A = Accum<T>;

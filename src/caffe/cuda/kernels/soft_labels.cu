@@ -5,7 +5,7 @@
 namespace caffe::cuda {
 namespace {
 
-// Shares of classes, times the weights of the classes.
+// Class shares times class weights.
 struct WeightedShares {
   Numbers shares, weights;
 

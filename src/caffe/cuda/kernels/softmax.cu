@@ -13,8 +13,8 @@ Rows RowsAlong(const Shape& shape, int axis) {
   return {view.positions(), view.classes, view.inner};
 }
 
-// y = exp(x - max) / sum, in y's arithmetic. Exponentials are computed twice rather than stored
-// between.
+// y = exp(x - max) / sum, in the compute type of y. Exponentials are computed twice instead of
+// being stored.
 template <typename X, typename Y>
 struct SoftmaxRow {
   Rows rows;

@@ -6,7 +6,7 @@
 namespace caffe::cuda {
 namespace {
 
-// Sizes of plain images and their pooled ones.
+// Sizes of NCHW images and of their pooled results.
 struct Planes {
   ops::PoolGeometry geometry;
   int64_t height, width, out_height, out_width;
@@ -15,10 +15,10 @@ struct Planes {
       : geometry(geometry), height(x[2]), width(x[3]), out_height(y[2]), out_width(y[3]) {}
 
   struct Window {
-    int64_t plane;  // its first element
+    int64_t plane;  // offset of its first element
     ops::PoolWindow rows, columns;
   };
-  // Of output element i.
+  // Window of output element i.
   __device__ Window At(int64_t i) const {
     int64_t oh, ow;
     const int64_t plane = Divide(Divide(i, out_width, &ow), out_height, &oh);
@@ -36,7 +36,7 @@ struct Planes {
     }
   }
 
-  // Sums are in double, as the CPU's: a draw must not depend on the device.
+  // Sums are in double, as on the CPU: a draw must not depend on the device.
   template <typename T>
   __device__ double Sum(const Window& window, const T* x) const {
     double sum = 0;
@@ -111,7 +111,7 @@ void StochasticPoolMean(const ops::StochasticPoolMean& op, const KernelContext& 
   });
 }
 
-// Each input position asks the windows that hold it.
+// Each input position sums over the windows that contain it.
 template <typename T>
 struct ExpectElementGradient {
   Planes planes;
@@ -136,7 +136,8 @@ struct ExpectElementGradient {
   }
 
  private:
-  // The first window of an axis that ends after position `at`, and whether one begins before it.
+  // FirstWindow() is the first window of an axis that ends after position `at`; Begins() is true if
+  // a window begins at or before it.
   __device__ int64_t FirstWindow(int axis, int64_t at) const {
     const int64_t past = at + planes.geometry.pad[axis] - planes.geometry.kernel[axis];
     return past < 0 ? 0 : Divide(past, planes.geometry.stride[axis]) + 1;

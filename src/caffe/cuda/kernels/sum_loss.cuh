@@ -1,5 +1,5 @@
-// Losses: sums over elements or positions in double, then one number. A label outside its classes
-// cannot be thrown from a kernel: the loss and the gradients of its item become NaN.
+// Losses: sums over elements or positions in double, reduced to one number. A kernel cannot throw
+// for an invalid label, so the loss and the gradients of its item become NaN.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace caffe::cuda {
 using ops::ClassView;
 using ops::IsIgnored;
 
-// One long row of `count` elements.
+// A single row of `count` elements.
 inline Covered Everything(int64_t count) {
   return {1, 1, count};
 }
@@ -23,7 +23,7 @@ __device__ inline bool IsClass(int64_t label, int64_t classes) {
   return 0 <= label && label < classes;
 }
 
-// The whole part of a label's number; -1 - 2^40, no class, for NaN and what is too large.
+// The integer part of a label; -2^40, which is not a class, for NaN and values that are too large.
 __device__ inline int64_t LabelAt(const Numbers& labels, int64_t position) {
   const double value = labels.Get<double>(position);
   return value > -1e9 && value < 1e9 ? static_cast<int64_t>(value) : -(int64_t{1} << 40);
@@ -39,7 +39,7 @@ struct StoreMean {
   }
 };
 
-// loss = sum 0 / the rule's divisor, sum 1 being the positions that count.
+// loss = sum 0 / the divisor of the LabelRule, where sum 1 is the number of labels that count.
 struct StoreLabelledMean {
   ops::LabelRule rule;
   int64_t outer, inner;
@@ -51,7 +51,7 @@ struct StoreLabelledMean {
   }
 };
 
-// Positions whose label counts, for gradients that are divided by their number.
+// Counts the positions with a label that counts, for gradients that are divided by their number.
 struct CountValid {
   ops::LabelRule rule;
   Numbers labels;
@@ -67,7 +67,7 @@ struct StoreCount {
   __device__ void operator()(int64_t, const Sums<1, double>& sums) const { *to = sums.values[0]; }
 };
 
-// dloss / divisor on the device: `valid` is counted by a launch before.
+// dloss / divisor, computed on the device; an earlier launch counted `valid`.
 struct GradientFactor {
   ops::LabelRule rule;
   int64_t outer, inner;
@@ -79,7 +79,7 @@ struct GradientFactor {
   }
 };
 
-// Workspace of CountValidInto: the count, then the sums' own.
+// Workspace of CountValidInto: the count, then that of the sums.
 inline size_t ValidWorkspace(int64_t positions) {
   return 16 + SumWorkspace<1, double>(Everything(positions));
 }

@@ -10,7 +10,7 @@ struct LargerOrNan {
   __device__ double operator()(double a, double b) const { return a > b || a != a ? a : b; }
 };
 
-// A row of measures, of some elements or of all.
+// A row of measures, over some elements or all.
 struct Measured {
   double values[ops::kMeasures] = {};
 
@@ -20,7 +20,7 @@ struct Measured {
       values[k] = k < ops::kLargestGradient ? values[k] + row[k] : LargerOrNan{}(row[k], values[k]);
     }
   }
-  // All threads of the block call; `row` gets what they have found together.
+  // All threads of the block must call it; `row` receives their combined measures.
   __device__ void Store(const BlockGroup& group, double* row) const {
 #pragma unroll
     for (int k = 0; k < ops::kMeasures; ++k) {
@@ -54,7 +54,7 @@ struct MeasuredParameter {
   }
 };
 
-// A row per chunk.
+// Writes one row per chunk.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
     MeasureChunks(const MeasuredParameter<T>* parameters, Chunks chunks, double* rows) {
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-// A row per parameter.
+// Writes one row per parameter.
 struct MeasureOfChunks {
   Chunks chunks;
   const double* rows;
@@ -87,7 +87,7 @@ struct MeasureOfChunks {
   }
 };
 
-// The last row.
+// Writes the last row.
 struct MeasureOfAll {
   double* rows;
   int64_t parameters;
@@ -131,7 +131,7 @@ KernelOrRefusal MakeMeasureParameters(const ops::MeasureParameters& op,
                 bytes};
 }
 
-// One block: its first thread decides for all parameters, then each thread for some.
+// One block: its first thread decides for all parameters, then each thread for some of them.
 struct Decide {
   ops::DecideStep op;
   const double *step, *measures;
@@ -158,7 +158,7 @@ void DecideStep(const ops::DecideStep& op, const KernelContext& ctx) {
                    ctx.output(1).count() - op.kStateNumbers});
 }
 
-// Bytes in words of 4: parameters are float or double.
+// Copies words of 4 bytes: parameters are float or double.
 struct CopiedTensor {
   const uint32_t* from;
   uint32_t* to;

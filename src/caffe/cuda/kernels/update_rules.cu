@@ -9,10 +9,10 @@
 namespace caffe::cuda {
 namespace {
 
-// Weights in another type or layout.
+// A copy of the weights in another type or layout.
 struct Copy {
   Numbers to;
-  Divisor channels, pixels;  // channels-last: rows of pixels become rows of channels
+  Divisor channels, pixels;  // for a channels-last copy
 
   Copy() = default;
   explicit Copy(const TensorView& view) : to{view.data, view.dtype} {
@@ -22,7 +22,7 @@ struct Copy {
   }
   CAFFE_HOST_DEVICE bool is_turned() const { return channels.value > 1 && pixels.value > 1; }
 
-  // Where the copy has element i of the weights.
+  // Offset of the weights' element i in the copy.
   __device__ uint32_t Turned(uint32_t i) const {
     uint32_t pixel, channel;
     const uint32_t row = channels.Divide(pixels.Divide(i, &pixel), &channel);
@@ -36,7 +36,7 @@ struct Copy {
   }
 };
 
-// Which copies a parameter has, told apart so that a loop knows what it stores.
+// The copies of a parameter; separate values so that an update loop is specialised for them.
 enum class Copying : uint8_t { kNone, kFloat16, kBFloat16, kTurnedFloat16, kTurnedBFloat16, kAny };
 
 struct NoCopy {
@@ -44,7 +44,7 @@ struct NoCopy {
   __device__ void Store(int64_t, const WidePack<T, N>&) const {}
 };
 
-// One copy, in the weights' order.
+// Writes one copy in the weights' order.
 template <typename To>
 struct PlainCopy {
   To* to;
@@ -58,7 +58,7 @@ struct PlainCopy {
   }
 };
 
-// One copy, channels-last.
+// Writes one channels-last copy.
 template <typename To>
 struct TurnedCopy {
   const Copy& copy;
@@ -86,11 +86,12 @@ struct AnyCopies {
   }
 };
 
-// The operands of one parameter's update. The step's numbers are read on the device, where a
-// replayed graph finds its own.
+// The operands of one parameter's update. Scalars of the update are read on the device, so that a
+// replayed graph uses the current ones.
 template <typename Rule, typename T>
 struct UpdateOperands {
-  // Elements that a thread updates together; rules with many states fill its registers by one.
+  // Elements that a thread updates together; optimizers with many states fill its registers with
+  // one.
   static constexpr int kPack = Rule::kStates > 4 ? 1 : kPackSize<T>;
   static constexpr int kMostCopies = ops::UpdateAll<Rule>::kMostCopies;
   Rule rule;
@@ -128,7 +129,7 @@ struct UpdateOperands {
   }
   __device__ AnyCopies<kMostCopies> any_copies() const { return {copies}; }
 
-  // Elements i .. i + N - 1, with what they need loaded before anything is stored.
+  // Updates elements i .. i + N - 1; loads all operands before it stores anything.
   template <int N, typename CopyTo>
   __device__ void Update(const ops::UpdateScalars<T>& s, int64_t i, const CopyTo& copy) const {
     using Values = Pack<T, N>;
@@ -165,7 +166,7 @@ struct UpdateOperands {
     return are_aligned;
   }
 
-  // Element n of the packs; updates the states.
+  // Updates element n of the packs and its states.
   template <int N>
   __device__ T UpdateOne(const ops::UpdateScalars<T>& s, const Pack<T, N>& before,
                          const Pack<T, N>& gradient, Pack<T, N>* states_of_pack, int n) const {
@@ -181,7 +182,7 @@ struct UpdateOperands {
   }
 };
 
-// Elements [begin, end) by the block's threads, `begin` being a multiple of a pack.
+// Updates elements [begin, end) with the block's threads; `begin` is a multiple of a pack.
 template <typename Rule, typename T, typename CopyTo>
 __device__ inline void UpdateRange(const UpdateOperands<Rule, T>& parameter, int64_t begin,
                                    int64_t end, const CopyTo& copy) {
@@ -202,7 +203,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (parameters[0].skips()) return;
   for (int64_t chunk = blockIdx.x; chunk < chunks.count(); chunk += gridDim.x) {
     const int at = chunks.TensorOf(chunk);
-    // In registers: what it stores to might be the table, as far as the compiler knows.
+    // Copied to registers, because the compiler cannot exclude that the stores change the table.
     const UpdateOperands<Rule, T> parameter = parameters[at];
     const int64_t begin = chunks.Begin(chunk, at);
     const int64_t end = std::min(begin + kChunk, parameter.count);
@@ -251,7 +252,7 @@ KernelOrRefusal MakeUpdateAll(const ops::UpdateAll<Rule>& op, const KernelReques
                 }};
 }
 
-// Two passes: the moments and both norms, then the step.
+// Two passes: the moments and both norms, then the update.
 template <typename T>
 struct UpdateMoments {
   UpdateOperands<ops::LambUpdate, T> operands;
@@ -296,7 +297,7 @@ struct TakeStep {
   }
 };
 
-// One parameter after the other: the step of each waits for its norms.
+// Parameters are updated one after the other: each update waits for its norms.
 KernelOrRefusal MakeLambUpdate(const ops::UpdateAll<ops::LambUpdate>& op,
                                const KernelRequest& request) {
   constexpr size_t kTrustBytes = 16;

@@ -1,4 +1,4 @@
-// Kernels that never compute in 16 bits: losses, statistics, normalisation of rows.
+// For kernels that never compute in 16 bits: losses, statistics, normalisation of rows.
 #pragma once
 
 #include "caffe/dtype.hpp"

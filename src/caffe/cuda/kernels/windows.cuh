@@ -1,4 +1,4 @@
-// Which input position a convolution's tap reads at an output position, and back.
+// Maps output position and tap of a convolution to an input position, and back.
 #pragma once
 
 #include "caffe/cuda/launch.cuh"
@@ -6,10 +6,10 @@
 
 namespace caffe::cuda {
 
-// Spatial positions and taps are flat row-major numbers, in any number of axes.
+// Spatial positions and taps are flattened row-major numbers, for any number of axes.
 class Windows {
  public:
-  // `input` and `output` are N,C,D...; only D... matters.
+  // `input` and `output` are N,C,D...; only D... is used.
   Windows(const ops::ConvGeometry& geometry, const Shape& input, const Shape& output)
       : axes_(geometry.spatial_axes()) {
     for (int i = 0; i < axes_; ++i) {
@@ -21,7 +21,7 @@ class Windows {
     }
   }
 
-  // -1 in the padding.
+  // Returns -1 in the padding.
   __device__ int64_t Input(int64_t output, int64_t tap) const {
     int64_t position = 0, scale = 1;
     for (int i = axes_ - 1; i >= 0; --i) {
@@ -37,7 +37,7 @@ class Windows {
     return position;
   }
 
-  // -1 where no window has this tap at that input position.
+  // Returns -1 if no window has this tap at that input position.
   __device__ int64_t Output(int64_t input, int64_t tap) const {
     int64_t position = 0, scale = 1;
     for (int i = axes_ - 1; i >= 0; --i) {

@@ -15,7 +15,7 @@ using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
 bool ReadInt(CodedInputStream* input, int* value) {
-  uint64_t number;  // negative int32 numbers have ten bytes
+  uint64_t number;  // negative int32 numbers take ten bytes
   if (!input->ReadVarint64(&number)) return false;
   *value = static_cast<int>(number);
   return true;
@@ -52,7 +52,7 @@ constexpr uint32_t Tag(int field, WireFormatLite::WireType type) {
   return static_cast<uint32_t>(field) << 3 | static_cast<uint32_t>(type);
 }
 
-// Reads one field; unknown ones are skipped, as protobuf does.
+// Reads one field; skips unknown fields, as protobuf does.
 bool ReadField(CodedInputStream* input, uint32_t tag, DatumView* datum,
                std::vector<float>* float_storage) {
   constexpr auto kVarint = WireFormatLite::WIRETYPE_VARINT;
@@ -81,7 +81,7 @@ bool ReadField(CodedInputStream* input, uint32_t tag, DatumView* datum,
     default:
       break;
   }
-  // A known number with another type is another message (AnnotatedDatum, TensorProto).
+  // A known field number with another type means another message (AnnotatedDatum, TensorProto).
   if (WireFormatLite::GetTagFieldNumber(tag) <= Datum::kEncodedFieldNumber) return false;
   return WireFormatLite::SkipField(input, tag);
 }
@@ -108,7 +108,7 @@ void CheckExtents(const DatumView& datum, size_t float_count) {
   }
 }
 
-// float_data is the image, or the label of a record that has its image in `data`.
+// float_data is the image or, if `data` has the image, the label.
 void SetFloats(std::span<const float> floats, DatumView* datum) {
   if (datum->data.empty()) {
     datum->floats = floats.data();

@@ -9,13 +9,13 @@ namespace {
 
 constexpr int kUpright = 1;
 
-// Numbers of a TIFF file, which may end anywhere.
+// Reads numbers of a TIFF file, with bounds checks.
 class TiffNumbers {
  public:
   TiffNumbers(std::string_view bytes, bool is_little_endian)
       : bytes_(bytes), is_little_endian_(is_little_endian) {}
 
-  // Of 2 or 4 bytes.
+  // Reads a number of 2 or 4 bytes.
   std::optional<uint32_t> At(size_t begin, size_t size) const {
     if (begin > bytes_.size() || size > bytes_.size() - begin) return std::nullopt;
     uint32_t number = 0;
@@ -31,7 +31,7 @@ class TiffNumbers {
   const bool is_little_endian_;
 };
 
-// The block of an Exif segment is a small TIFF file: a header, and a directory of 12 bytes each.
+// An Exif segment contains a small TIFF file: a header, and a directory with entries of 12 bytes.
 int OrientationInBlock(std::string_view block) {
   const bool is_little_endian = block.starts_with("II");
   if (!is_little_endian && !block.starts_with("MM")) return kUpright;

@@ -1,4 +1,4 @@
-// Exif: what a camera has noted in a photograph.
+// Exif: metadata that cameras store in photographs.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace caffe::data {
 
-// How a JPEG file's pixels have to be turned to stand upright, 1 to 8 as Exif numbers it; 1, as
-// they are, where the file notes nothing that can be read, or is no JPEG file.
+// Returns the Exif orientation of a JPEG file, 1 to 8, which tells how to rotate or flip its
+// pixels. Returns 1 (unchanged) if it cannot be read or the file is not a JPEG file.
 CAFFE_EXPORT int ExifOrientation(std::string_view file);
 
 }  // namespace caffe::data

@@ -1,4 +1,4 @@
-// The format: https://www.w3.org/Graphics/GIF/spec-gif89a.txt
+// Format specification: https://www.w3.org/Graphics/GIF/spec-gif89a.txt
 #include "caffe/data/parsers/gif.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class GifBytes {
     const int low = Byte();
     return low | Byte() << 8;
   }
-  // One of a chain of blocks, the last of which is empty.
+  // Reads one block of a chain that an empty block ends.
   std::string_view Block() { return Take(Byte()); }
 
  private:
@@ -39,7 +39,7 @@ class GifBytes {
 // Red, green, blue for each index.
 using ColorTable = std::array<uint8_t, 3 * 256>;
 
-// Indices that the table does not have stay black.
+// Indices beyond the table are black.
 ColorTable ReadColors(int count, GifBytes* bytes) {
   ColorTable colors{};
   const std::string_view stored = bytes->Take(3 * static_cast<size_t>(count));
@@ -53,7 +53,7 @@ ColorTable GrayColors() {
   return colors;
 }
 
-// The codes of a frame's pixels: bits from the lowest on, across the borders of bytes and blocks.
+// Reads the codes of a frame's pixels: bits from the lowest, across byte and block boundaries.
 class CodeReader {
  public:
   explicit CodeReader(GifBytes* bytes) : bytes_(bytes) {}
@@ -81,7 +81,7 @@ class CodeReader {
   int held_ = 0;
 };
 
-// LZW: each code stands for a row of indices, that of an earlier code and one more index.
+// LZW: each code is a sequence of indices, that of an earlier code plus one index.
 class LzwDecoder {
  public:
   explicit LzwDecoder(GifBytes* bytes) : literal_bits_(bytes->Byte()), codes_(bytes) {
@@ -125,7 +125,7 @@ class LzwDecoder {
   static constexpr int kMostBits = 12;
   static constexpr int kCodes = 1 << kMostBits;
 
-  // From the last index to the first; returns where the next code's begin.
+  // Writes backwards; returns the position after the code's indices.
   size_t Write(int code, size_t at, std::vector<uint8_t>* indices) const {
     const size_t end = at + lengths_[code];
     for (size_t i = end; i > at; --i, code = before_[code]) {
@@ -141,7 +141,7 @@ class LzwDecoder {
   std::array<uint8_t, kCodes> first_{}, last_{};
 };
 
-// Rows come in four passes: every eighth, those between, and so on.
+// Interlaced rows are stored in four passes: every eighth row, those halfway between, and so on.
 std::vector<int> RowsInOrder(int height, bool is_interlaced) {
   std::vector<int> rows;
   const auto add = [&](int first, int step) {
@@ -164,8 +164,7 @@ int TableSize(int flags) {
   return 2 << (flags & kTableBits);
 }
 
-// Skips what stands before the first frame. Returns the index of its transparent pixels, 0 for
-// none.
+// Skips everything before the first frame. Returns the index of its transparent pixels, or 0.
 int FindFrame(GifBytes* bytes) {
   constexpr int kExtension = 0x21, kFrame = 0x2c, kGraphicControl = 0xf9;
   int transparent = 0;

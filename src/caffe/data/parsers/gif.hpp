@@ -1,4 +1,4 @@
-// GIF images, without a library: OpenCV reads them only since 4.11.
+// Decodes GIF images without a library: OpenCV supports them only since 4.11.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,8 @@ namespace caffe::data {
 
 bool IsGif(std::string_view file);
 
-// Decodes the first frame into `pixels`, interleaved bytes: blue, green, red. As Pillow's
-// convert("RGB"), transparent pixels have the colour of their place in the table. Throws IoError
-// with the reason.
+// Decodes the first frame into `pixels`, interleaved BGR bytes. As with Pillow's convert("RGB"),
+// transparent pixels have the colour of their index. Throws IoError with the reason.
 ImageExtents DecodeGif(std::string_view file, std::vector<uint8_t>* pixels);
 
 }  // namespace caffe::data

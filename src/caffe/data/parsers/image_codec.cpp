@@ -17,8 +17,8 @@
 namespace caffe::data {
 namespace {
 
-// One colour takes a bit or two for each 8x8 block. A header that promises far more than the file
-// can hold must not take gigabytes before its end is met.
+// A single-colour image takes one or two bits per 8x8 block. A header that promises far more pixels
+// than the file can hold must not cause gigabytes to be allocated before decoding fails.
 constexpr int64_t kMostPixelsPerByte = 16384;
 
 struct JpegHeader {
@@ -27,7 +27,7 @@ struct JpegHeader {
   int subsampling = 0;
   int color_space = 0;
 
-  // Four-colour files need a conversion that libjpeg-turbo lacks.
+  // CMYK files need a conversion that libjpeg-turbo does not support.
   bool is_cmyk() const { return color_space == TJCS_CMYK || color_space == TJCS_YCCK; }
   bool is_gray() const { return color_space == TJCS_GRAY; }
   int components() const { return is_gray() ? 1 : 3; }
@@ -37,8 +37,8 @@ const unsigned char* BytesOf(std::string_view file) {
   return reinterpret_cast<const unsigned char*>(file.data());
 }
 
-// Whether the image comes in several scans: then libjpeg-turbo keeps the coefficients of the whole
-// image until the last. The markers before the first scan tell.
+// True if the image has several scans, for which libjpeg-turbo keeps the coefficients of the whole
+// image. Determined from the markers before the first scan.
 bool HasSeveralScans(std::string_view file) {
   const unsigned char* bytes = BytesOf(file);
   bool is_progressive = false;
@@ -61,8 +61,7 @@ bool HasSeveralScans(std::string_view file) {
   return false;
 }
 
-// Too little memory is std::bad_alloc: the image is not at fault, and nobody should go on without
-// it.
+// Out of memory is std::bad_alloc, because the image is not at fault and must not be skipped.
 [[noreturn]] void ThrowJpegError(const std::string& what, const std::string& reason) {
   for (const char* shortage : {"Memory allocation failure", "Insufficient memory"}) {
     if (reason.find(shortage) != std::string::npos) throw std::bad_alloc();
@@ -75,7 +74,7 @@ cv::Mat MatOf(const ImageView& image) {
                  const_cast<uint8_t*>(image.bytes));
 }
 
-// Of orientations by their number: from the fifth on rows become columns.
+// True if the orientation swaps rows and columns: those from 5 on.
 bool SwapsAxes(int orientation) {
   return orientation >= 5;
 }
@@ -96,7 +95,7 @@ struct ImageDecoder::Impl {
     if (!jpeg) ThrowJpegError("cannot start libjpeg-turbo", tjGetErrorStr2(nullptr));
   }
 
-  // After an error in a header libjpeg-turbo goes on where it stopped, in the next image.
+  // After an error in a header, libjpeg-turbo would continue there with the next image.
   [[noreturn]] void FailJpeg() {
     const std::string reason = tjGetErrorStr2(jpeg.get());
     StartJpeg();
@@ -109,7 +108,7 @@ struct ImageDecoder::Impl {
         tjDecompressHeader3(jpeg.get(), BytesOf(file), file.size(), &header.width, &header.height,
                             &header.subsampling, &header.color_space);
     if (status != 0 && tjGetErrorCode(jpeg.get()) != TJERR_WARNING) FailJpeg();
-    if (header.width <= 0 || header.height <= 0) FailJpeg();  // it ends within the header
+    if (header.width <= 0 || header.height <= 0) FailJpeg();  // truncated within the header
     const int64_t pixels = int64_t{header.width} * header.height;
     if (pixels > static_cast<int64_t>(file.size()) * kMostPixelsPerByte) {
       throw IoError(StrCat("broken JPEG image: ", file.size(), " bytes cannot hold ", header.width,
@@ -123,7 +122,7 @@ struct ImageDecoder::Impl {
     return mode == ColorMode::kColor ? 3 : 1;
   }
 
-  // 1 where pixels are wanted as they are stored.
+  // 1 if pixels are requested as stored.
   int OrientationOf(std::string_view file) const {
     return mode == ColorMode::kAsStored ? 1 : ExifOrientation(file);
   }
@@ -162,7 +161,7 @@ struct ImageDecoder::Impl {
     if (tjDecompress2(jpeg.get(), BytesOf(file), file.size(), pixels.data(), header.width,
                       /*pitch=*/header.width * channels, header.height,
                       channels == 3 ? TJPF_BGR : TJPF_GRAY, /*flags=*/0) != 0) {
-      // Widespread sets hold files with stray bytes, which do no harm; missing pixels do.
+      // Many data sets contain files with stray bytes, which are harmless; missing pixels are not.
       const bool is_harmless = tjGetErrorCode(jpeg.get()) == TJERR_WARNING &&
                                std::strstr(tjGetErrorStr2(jpeg.get()), "remature end") == nullptr;
       if (!is_harmless) FailJpeg();
@@ -191,7 +190,7 @@ struct ImageDecoder::Impl {
   };
   std::unique_ptr<void, JpegCloser> jpeg;
   std::vector<uint8_t> pixels;
-  cv::Mat turned;  // and what is made gray
+  cv::Mat turned;  // rotated, or converted to grey
 };
 
 ImageDecoder::ImageDecoder(ColorMode mode) : impl_(std::make_unique<Impl>(mode)) {}
@@ -215,7 +214,7 @@ ImageExtents ImageDecoder::ReadExtents(std::string_view file) {
 }
 
 std::optional<ImageExtents> ImageDecoder::ExtentsOfPlainJpeg(std::string_view file) {
-  // A file that was cut off lacks its end, which not every decoder misses.
+  // Checks the end marker, because not every decoder notices a truncated file.
   if (!IsJpeg(file) || !file.ends_with("\xff\xd9") || HasSeveralScans(file)) return std::nullopt;
   try {
     const JpegHeader header = impl_->ReadJpegHeader(file);
@@ -251,7 +250,7 @@ Image DecodeImage(std::string_view file, ColorMode mode) {
 }
 
 Image ResizeImage(const ImageView& image, int height, int width) {
-  // What a blob can hold.
+  // Limit of a blob.
   constexpr int64_t kMostValues = std::numeric_limits<int>::max();
   Require(int64_t{height} * width <= kMostValues / image.extents.channels,
           "cannot resize the image from ", image.extents.height, "x", image.extents.width, " to ",
@@ -284,7 +283,7 @@ std::string EncodeJpegImage(const Image& image, int quality) {
 }
 
 std::string EncodeImage(const Image& image, const std::string& extension) {
-  constexpr int kQuality = 95;  // OpenCV's
+  constexpr int kQuality = 95;  // as in OpenCV
   const bool is_jpeg = extension == "jpg" || extension == "jpeg";
   const bool has_jpeg_channels = image.extents.channels == 1 || image.extents.channels == 3;
   std::string file = is_jpeg && has_jpeg_channels ? EncodeJpegImage(image, kQuality)

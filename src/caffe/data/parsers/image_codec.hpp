@@ -1,4 +1,4 @@
-// Compressed images: JPEG through libjpeg-turbo, GIF by gif.hpp, every other format through OpenCV
+// Compressed images: JPEG with libjpeg-turbo, GIF with gif.hpp, all other formats with OpenCV
 // (image_formats.hpp).
 #pragma once
 
@@ -14,15 +14,15 @@
 
 namespace caffe::data {
 
-// As cv::imread does, the latter two turn an image upright whose file notes how the camera was held
-// (Exif), and kAsStored leaves it. Of samples of 16 bits all three give the upper 8.
+// As with cv::imread, kColor and kGray rotate an image upright according to its Exif data, and
+// kAsStored does not. For 16-bit samples, all modes return the upper 8 bits.
 enum class ColorMode {
   kAsStored,  // 1 channel for grey images, 3 (BGR) or 4 (BGRA) for colour
   kColor,     // 3 channels, BGR
   kGray,      // 1 channel
 };
 
-// Decodes image files one after the other, reusing its memory. One per thread.
+// Decodes image files one after the other and reuses its memory. One per thread.
 class CAFFE_EXPORT ImageDecoder {
  public:
   explicit ImageDecoder(ColorMode mode);
@@ -30,13 +30,13 @@ class CAFFE_EXPORT ImageDecoder {
   ImageDecoder(const ImageDecoder&) = delete;
   ImageDecoder& operator=(const ImageDecoder&) = delete;
 
-  // Interleaved bytes, valid until the next call. Throws IoError with the reason.
+  // Returns interleaved bytes, valid until the next call. Throws IoError with the reason.
   ImageView Decode(std::string_view file);
-  // What Decode() would give; needs only the header of a JPEG file.
+  // Extents of the result of Decode(); reads only the header of a JPEG file.
   ImageExtents ReadExtents(std::string_view file);
-  // The same for a JPEG file that every decoder of JPEG takes: one scan, whole, of grey or YCbCr
-  // pixels of which Decode() drops, repeats and moves none. Nothing for other files, and for broken
-  // ones.
+  // The same for a JPEG file that every JPEG decoder supports: a single scan, complete, with grey
+  // or YCbCr pixels that Decode() does not convert or rotate. Empty for all other files and for
+  // broken ones.
   std::optional<ImageExtents> ExtentsOfPlainJpeg(std::string_view file);
 
  private:
@@ -44,12 +44,13 @@ class CAFFE_EXPORT ImageDecoder {
   std::unique_ptr<Impl> impl_;
 };
 
-// Whether the bytes begin as a JPEG file does.
+// True if the bytes start like a JPEG file.
 bool IsJpeg(std::string_view file);
-// "jpg", "png", "bmp", "gif", "tiff" or "webp" by the file's first bytes; "" for any other.
+// Detects "jpg", "png", "bmp", "gif", "tiff" or "webp" from the file's first bytes; "" for any
+// other.
 CAFFE_EXPORT std::string ImageFormatOf(std::string_view file);
 
-// An image that owns its pixels, interleaved.
+// An image that owns its interleaved pixels.
 struct Image {
   ImageExtents extents;
   std::vector<uint8_t> pixels;
@@ -58,12 +59,11 @@ struct Image {
 };
 
 CAFFE_EXPORT Image DecodeImage(std::string_view file, ColorMode mode);
-// Bilinear. The image is interleaved bytes.
+// Bilinear interpolation. The image must have interleaved bytes.
 CAFFE_EXPORT Image ResizeImage(const ImageView& image, int height, int width);
-// A JPEG file of 1 or 3 channels, with the subsampling (4:2:0) that OpenCV writes with. Quality: 0
-// to 100.
+// Encodes a JPEG file of 1 or 3 channels with 4:2:0 subsampling, as OpenCV does. Quality: 0 to 100.
 std::string EncodeJpegImage(const Image& image, int quality);
-// A file of the type that `extension` ("jpg", "png", ...) names.
+// Encodes a file of the type that `extension` ("jpg", "png", ...) names.
 CAFFE_EXPORT std::string EncodeImage(const Image& image, const std::string& extension);
 
 }  // namespace caffe::data

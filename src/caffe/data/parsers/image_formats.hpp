@@ -1,4 +1,4 @@
-// Image formats besides JPEG: a module that is loaded when the first such image comes.
+// Image formats besides JPEG: a module that is loaded for the first such image.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace caffe::data {
 
-// PNG, BMP, TIFF and so on. The libraries behind them are many (a hundred on Debian) and seldom
+// PNG, BMP, TIFF and so on. They depend on many libraries (a hundred on Debian) that are seldom
 // needed, so libcaffe does not link with them.
 class ImageFormats {
  public:
@@ -20,11 +20,11 @@ class ImageFormats {
   // Decodes into `pixels`, interleaved bytes. Throws IoError with the reason.
   virtual ImageExtents Decode(std::string_view file, ColorMode mode,
                               std::vector<uint8_t>* pixels) const = 0;
-  // A file of the type that `extension` names; empty when there is no such type.
+  // Returns a file of the type that `extension` names; empty if the type is unknown.
   virtual std::string Encode(const Image& image, const std::string& extension) const = 0;
   virtual void Draw(const std::vector<LabelledBox>& boxes, Image* image) const = 0;
 
-  // Throws Unsupported, naming what is missing, where the module or its libraries are not there.
+  // Throws Unsupported, naming what is missing, if the module or its libraries cannot be loaded.
   static const ImageFormats& Get();
 };
 

@@ -1,4 +1,4 @@
-// Borrowed images, as they come out of records and decoders.
+// Non-owning views of images from records and decoders.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace caffe::data {
 namespace {
 
-// The shorter one of two runs, after one that touches memory for the first time.
+// The faster of two runs, after a warm-up run that touches the memory.
 template <typename Run>
 double SecondsOf(const Run& run) {
   using Clock = std::chrono::steady_clock;
@@ -40,7 +40,7 @@ void JpegChoice::Decide(std::span<JpegFile> files, ColorMode mode, DeviceJpegDec
   if (!is_undecided_ || !is_on_) return;
   bool is_decoded = true;
   const double device = SecondsOf([&] { is_decoded = is_decoded && decoder->Decode(files); });
-  if (!is_decoded) return;  // other files will tell
+  if (!is_decoded) return;  // decide with other files
   ImageDecoder processor(mode);
   const double host = SecondsOf([&] {
     for (const JpegFile& file : files) processor.Decode(file.bytes);
@@ -92,7 +92,7 @@ std::optional<ImageView> JpegAhead::Take(std::string_view file) {
                    /*interleaved=*/true};
 }
 
-// Of as many channels as the first one.
+// Takes files with the same number of channels as the first one.
 std::vector<JpegFile> JpegAhead::FilesForDevice(std::span<const std::string_view> files) {
   if (headers_ == nullptr) headers_ = std::make_unique<ImageDecoder>(mode_);
   std::vector<JpegFile> batch;

@@ -1,9 +1,9 @@
-// JPEG files of records decoded by the net's device, many together before they are asked for.
+// Decodes the JPEG files of records on the net's device, many at a time, before they are requested.
 //
-// CAFFE_JPEG_DECODER in the environment says who decodes: "cpu" (libjpeg-turbo, the default),
-// "gpu", or "timed", whichever decodes more files in a second: the device, which threads share, or
-// the processor with all of them. Files that a device does not take, and all
-// where it has no decoder, are decoded by the processor.
+// The environment variable CAFFE_JPEG_DECODER selects the decoder: "cpu" (libjpeg-turbo, the
+// default), "gpu", or "timed", which takes the one with the higher throughput: the device, which
+// threads share, or all threads of the processor. The processor decodes files that a device does
+// not support, and all files if the device has no decoder.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@
 
 namespace caffe::data {
 
-// What the threads of a source share: whether the device decodes. Thread-safe.
+// Shared by the threads of a source: the choice of the decoder. Thread-safe.
 class JpegChoice {
  public:
-  // `threads` decode where the processor does; `layer` for the log.
+  // `threads`: number of threads if the processor decodes; `layer`: name for the log.
   JpegChoice(std::shared_ptr<Device> device, bool is_timed, int threads, std::string layer)
       : device_(std::move(device)),
         threads_(threads),
@@ -32,12 +32,12 @@ class JpegChoice {
         is_undecided_(is_timed) {}
 
   bool is_on() const { return is_on_; }
-  // Throws as caffe::MakeJpegDecoder().
+  // Throws like caffe::MakeJpegDecoder().
   std::unique_ptr<DeviceJpegDecoder> MakeDecoder() const { return MakeJpegDecoder(device_); }
-  // The processor decodes from now on. Logs why, once.
+  // Switches to the processor. Logs the reason, once.
   void Stop(const std::string& why);
-  // Where nobody has yet, compares how long the device and the processor's threads take for the
-  // files.
+  // If the decision is still open, compares the times of the device and of the processor's threads
+  // for the files.
   void Decide(std::span<JpegFile> files, ColorMode mode, DeviceJpegDecoder* decoder);
 
  private:
@@ -45,28 +45,28 @@ class JpegChoice {
   const int threads_;
   const std::string layer_;
   std::atomic<bool> is_on_ = true;
-  std::mutex mutex_;  // of the next one, and of stopping
+  std::mutex mutex_;  // guards the next member, and stopping
   bool is_undecided_;
 };
 
-// As the environment says; null: the processor decodes, or there is no device. Throws
-// InvalidArgument for another value of CAFFE_JPEG_DECODER.
+// Reads the environment; null if the processor decodes or there is no device. Throws
+// InvalidArgument for an invalid value of CAFFE_JPEG_DECODER.
 std::shared_ptr<JpegChoice> MakeJpegChoice(std::shared_ptr<Device> device, int threads,
                                            const std::string& layer);
 
-// Of one thread.
+// Used by one thread.
 class JpegAhead {
  public:
-  // Bytes of pixels that are decoded together, at most. Files beyond are left to the processor.
+  // Maximum bytes of pixels that are decoded together. The processor decodes the remaining files.
   static constexpr size_t kMostBytes = size_t{256} << 20;
 
   JpegAhead(ColorMode mode, std::shared_ptr<JpegChoice> choice)
       : mode_(mode), choice_(std::move(choice)) {}
 
   bool is_on() const { return choice_ != nullptr && choice_->is_on(); }
-  // Decodes those of the files that the device takes; drops what was decoded before.
+  // Decodes the files that the device supports; discards earlier results.
   void Decode(std::span<const std::string_view> files);
-  // The file's image, once; nothing where it was not decoded. It lasts until the next Decode().
+  // Returns the file's image, once; empty if it was not decoded. Valid until the next Decode().
   std::optional<ImageView> Take(std::string_view file);
 
   int64_t num_ready() const { return static_cast<int64_t>(ready_.size()); }
@@ -78,7 +78,7 @@ class JpegAhead {
   const std::shared_ptr<JpegChoice> choice_;
   std::unique_ptr<ImageDecoder> headers_;
   std::unique_ptr<DeviceJpegDecoder> decoder_;
-  std::map<const char*, JpegFile> ready_;  // by where the file lies
+  std::map<const char*, JpegFile> ready_;  // by address of the file
 };
 
 }  // namespace caffe::data

@@ -1,5 +1,5 @@
-// Kinds of databases, by name. A kind is one file that registers it; adding one edits no list, only
-// DataParameter.DB in caffe.proto.
+// Database backends by name. A backend is one file that registers itself; adding one changes no
+// list except DataParameter.DB in caffe.proto.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@ namespace caffe::data {
 
 struct Database {
   DataParameter::DB backend;
-  const char* marker;  // the file in a database's folder by which its kind is told
+  const char* marker;  // file in a database's folder that identifies the backend
   std::unique_ptr<RecordReader> (*open)(const std::string& path);
   std::unique_ptr<RecordWriter> (*create)(const std::string& path);
 };
 
-// `name` as in messages, "LMDB"; the tools take it in upper or lower case.
+// `name` is the enum's, such as "LMDB"; the tools accept upper and lower case.
 struct DatabaseRegistrar {
   DatabaseRegistrar(const std::string& name, const Database& database);
 };

@@ -14,7 +14,7 @@ namespace {
 
 class ImageListReader final : public RecordReader {
  public:
-  // `image_of` gives the path in a line, and throws for one that is wrong.
+  // `image_of` returns the path in a line, and throws if the line is invalid.
   ImageListReader(const std::string& path, std::string_view (*image_of)(std::string_view)) {
     std::istringstream file(ReadTextFile(path));
     int number = 0;

@@ -1,4 +1,4 @@
-// Text files that name images and their labels, as databases.
+// Text files that list images and their labels, as databases.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace caffe::data {
 
-// Each line "path label" is a record: its key is "LINE: path", its value the line. The label is
-// what follows the last space, so that paths may contain spaces. Throws IoError for a missing
-// file, InvalidArgument naming the line that has no label.
+// Each line "path label" is a record: its key is "LINE: path", its value the line. The label
+// follows the last space, so that paths may contain spaces. Throws IoError for a missing file,
+// InvalidArgument naming a line without a label.
 std::unique_ptr<RecordReader> OpenImageList(const std::string& path);
 
 // The parts of a line.
@@ -21,11 +21,11 @@ struct ImageListEntry {
 };
 CAFFE_EXPORT ImageListEntry ParseImageListLine(std::string_view line);
 
-// The same with lines "path path", an image and the image of its labels. The second path is what
-// follows the last space.
+// The same for lines "path path": an image and the image of its labels. The second path follows the
+// last space.
 std::unique_ptr<RecordReader> OpenImagePairs(const std::string& path);
 
-// The same with lines "path ...", of which only the first word is read.
+// The same for lines "path ..."; only the first word is used.
 std::unique_ptr<RecordReader> OpenImageNames(const std::string& path);
 std::string_view FirstWord(std::string_view line);
 

@@ -21,14 +21,14 @@ leveldb::Slice SliceOf(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
 }
 
-// LevelDB locks a database against a second opening, in the same process too; a net and its test
+// LevelDB allows a database to be opened only once, even within a process; but a net and its test
 // net, or several ranks, may read the same one.
 std::shared_ptr<leveldb::DB> ShareDatabase(const std::string& path) {
   static auto* const databases = new OpenOnce<std::unique_ptr<leveldb::DB>>;
   return databases->Get(path, [](const std::string& folder) {
     leveldb::Options options;
     options.max_open_files = 100;
-    options.paranoid_checks = true;  // a damaged log or index is an error, and not fewer records
+    options.paranoid_checks = true;  // a damaged log or index is an error, instead of fewer records
     leveldb::DB* raw = nullptr;
     Check(leveldb::DB::Open(options, folder, &raw), folder, "open as LevelDB");
     return std::unique_ptr<leveldb::DB>(raw);
@@ -76,7 +76,7 @@ class LevelDbReader final : public RecordReader {
 
   const std::string path_;
   std::shared_ptr<leveldb::DB> database_;
-  std::unique_ptr<leveldb::Iterator> iterator_;  // closed before the database
+  std::unique_ptr<leveldb::Iterator> iterator_;  // must be closed before the database
   uint64_t count_ = 0;
 };
 
@@ -113,7 +113,7 @@ class LevelDbWriter final : public RecordWriter {
   }
 
   const std::string path_;
-  AtomicFolder folder_;  // closed after the database
+  AtomicFolder folder_;  // must be committed after the database is closed
   std::unique_ptr<leveldb::DB> database_;
   leveldb::WriteBatch batch_;
 };

@@ -1,4 +1,4 @@
-// LevelDB databases: those that older Caffes made.
+// LevelDB databases, which older versions of Caffe created.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace caffe::data {
 
-// LevelDB gives no bytes that stay where they are and no number of records, so records are copied
+// LevelDB provides neither stable record addresses nor a number of records, so records are copied,
 // and opening a database counts them.
 std::unique_ptr<RecordReader> OpenLevelDbReader(const std::string& path);
 std::unique_ptr<RecordWriter> CreateLevelDbWriter(const std::string& path);

@@ -1,4 +1,4 @@
-// Owners of LMDB's handles. Included by the LMDB reader and writer only.
+// RAII owners of LMDB's handles. Included only by the LMDB reader and writer.
 #pragma once
 
 #include <lmdb.h>

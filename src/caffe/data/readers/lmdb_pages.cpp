@@ -18,23 +18,23 @@
 namespace caffe::data {
 namespace {
 
-// LMDB writes numbers as they are in memory. Those of 32-bit systems have another format.
+// LMDB stores numbers in native byte order; 32-bit systems use another format.
 static_assert(sizeof(size_t) == 8 && std::endian::native == std::endian::little);
 
-// A page: u64 number, u16 pad, u16 flags; then u16 lower and upper bound of its free room, or in
-// the first of an overflowing value u32 pages. u16 places of the nodes follow, and the nodes from
-// `upper` on.
+// Page layout: u64 number, u16 pad, u16 flags; then u16 lower and upper bound of its free space or,
+// in the first page of an overflow value, u32 number of pages. Then the u16 offsets of the nodes;
+// the nodes themselves begin at `upper`.
 constexpr size_t kPageHeader = 16;
 constexpr uint16_t kBranch = 0x01, kLeaf = 0x02, kOverflow = 0x04, kMetaPage = 0x08;
-// A node: 4 bytes of the value's size, or 6 of the child's page, which takes those of the flags;
-// u16 flags, u16 bytes of the key; key, value.
+// Node layout: u32 value size (in a branch: u48 child page, which extends into the flags), u16
+// flags, u16 key size; then key and value.
 constexpr size_t kNodeHeader = 8;
 constexpr uint16_t kBigValue = 0x01, kDuplicates = 0x04;
-// A meta page's content after its header.
+// Contents of a meta page after its header.
 constexpr uint32_t kMagic = 0xBEEFC0DE, kVersion = 1;
 constexpr size_t kMagicAt = 16, kVersionAt = 20, kPageBytesAt = 40, kFlagsAt = 92, kEntriesAt = 120,
                  kRootAt = 128, kLastPageAt = 136, kTransactionAt = 144, kMetaEnd = 152;
-// LMDB's own limits.
+// Limits of LMDB itself.
 constexpr size_t kMostDepth = 32;
 constexpr uint64_t kLeastPageBytes = 256, kMostPageBytes = 65536;
 
@@ -86,7 +86,7 @@ std::vector<LmdbMeta> ReadLmdbMetas(const std::string& file) {
   std::vector<LmdbMeta> metas;
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw IoError(StrCat(file, ": cannot open: ", ErrnoText(errno)));
-  // The first says how large pages are, that is, where the second is.
+  // The first meta page contains the page size, and so the position of the second.
   for (uint64_t at = 0; metas.size() < 2; at += metas.back().page_bytes) {
     std::array<char, kMetaEnd> page;
     stream.seekg(static_cast<std::streamoff>(at)).read(page.data(), page.size());
@@ -111,7 +111,7 @@ std::vector<LmdbMeta> ReadLmdbMetas(const std::string& file) {
 struct LmdbPages::Header {
   uint64_t page;
   uint16_t flags;
-  size_t nodes;  // of a branch or a leaf
+  size_t nodes;  // only for branches and leaves
 };
 
 LmdbPages::LmdbPages(std::string file, const FileMap* map, const LmdbMeta& meta)
@@ -174,7 +174,7 @@ uint64_t LmdbPages::ChildOf(const Header& header, size_t node) const {
   return NumberAt<uint64_t>(NodeAt(header, node), 0) & 0xFFFF'FFFF'FFFF;
 }
 
-// A value that has pages of its own.
+// Returns a value stored in overflow pages.
 std::string_view LmdbPages::OverflowOf(uint64_t page, uint64_t bytes) const {
   const Header header = HeaderOf(page);
   if ((header.flags & kOverflow) == 0) ThrowDamaged(page, "holds no large value");
@@ -247,7 +247,7 @@ std::optional<LmdbPages::Node> LmdbPages::Next() {
 std::optional<LmdbPages::Node> LmdbPages::Find(std::string_view key) {
   path_.clear();
   if (meta_.root == LmdbMeta::kNoPage) return std::nullopt;
-  // The last node whose key is not greater; the first of a branch has none.
+  // Selects the last node whose key is not greater; the first node of a branch has no key.
   Descend(meta_.root, [&](const Header& header) {
     size_t low = 0, high = header.nodes;
     while (high - low > 1) {

@@ -1,5 +1,5 @@
-// The pages of an LMDB (format version 1), read without trust. LMDB's own cursor believes what
-// pages say, and ends the process where a damaged one points behind the file.
+// Reads the pages of an LMDB (format version 1) with validation. LMDB's own cursor trusts pages,
+// and crashes if a damaged one points beyond the file.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace caffe::data {
 
-// The beginning of a file in memory, for reading.
+// A read-only memory map of the beginning of a file.
 class FileMap {
  public:
   // Throws IoError.
@@ -29,7 +29,8 @@ class FileMap {
   const uint64_t bytes_;
 };
 
-// What a meta page says of the main database. A file has two, for the last two transactions.
+// The description of the main database in a meta page. A file has two meta pages, for the last two
+// transactions.
 struct LmdbMeta {
   uint64_t page_bytes;
   uint64_t last_page;
@@ -40,15 +41,15 @@ struct LmdbMeta {
 
   static constexpr uint64_t kNoPage = ~uint64_t{0};
 
-  uint64_t used_bytes() const;  // saturating
+  uint64_t used_bytes() const;  // saturates
 };
 
-// Those of the file that are sound. Throws IoError, naming the file, where there are none, or the
-// file is shorter than one says: what LMDB itself would fall over.
+// Returns the meta pages. Throws IoError, naming the file, if one is invalid or if the file is
+// shorter than one of them says, because LMDB itself would crash on it.
 std::vector<LmdbMeta> ReadLmdbMetas(const std::string& file);
 
-// A cursor over the records of one transaction. Throws IoError, naming the file and the page, where
-// a page is not what it should be. Pages that form a circle have no end: whoever reads counts.
+// A cursor over the records of one transaction. Throws IoError, naming the file and the page, for
+// an invalid page. Does not detect cycles of pages: callers must count records.
 class LmdbPages {
  public:
   struct Node {
@@ -56,17 +57,17 @@ class LmdbPages {
     std::string_view value;
   };
 
-  // The map has to hold all pages of `meta`, and to outlive the cursor and its nodes.
+  // `map` must contain all pages of `meta`, and outlive the cursor and its nodes.
   LmdbPages(std::string file, const FileMap* map, const LmdbMeta& meta);
 
-  // Each moves; nothing at the end, or where no key is like that.
+  // Each moves the cursor; empty at the end, or if there is no such key.
   std::optional<Node> First();
   std::optional<Node> Last();
   std::optional<Node> Next();
   std::optional<Node> Find(std::string_view key);
 
  private:
-  // A page of the tree, and the place of a node in it.
+  // A page of the tree, and the index of a node in it.
   struct Place {
     uint64_t page;
     size_t node;
@@ -80,7 +81,7 @@ class LmdbPages {
   uint64_t ChildOf(const Header& header, size_t node) const;
   std::string_view OverflowOf(uint64_t page, uint64_t bytes) const;
   Node Current() const;
-  // Goes down from `page` to a leaf; choose(header) says by which node.
+  // Descends from `page` to a leaf; choose(header) selects a node of each page.
   template <typename Choose>
   void Descend(uint64_t page, const Choose& choose);
   [[noreturn]] void ThrowDamaged(uint64_t page, const std::string& what) const;

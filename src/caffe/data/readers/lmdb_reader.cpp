@@ -16,12 +16,11 @@
 namespace caffe::data {
 namespace {
 
-// Readers of one database at once, in all processes: each worker's data layers and those of their
-// test nets are some. LMDB's own limit of 126 is soon reached; a place takes 64 bytes of the lock
-// file.
+// Maximum number of readers of a database over all processes: the data layers of each worker's nets
+// and test nets. LMDB's default of 126 is soon reached; a reader takes 64 bytes of the lock file.
 constexpr unsigned kMostReaders = 1 << 14;
 
-// An empty file is what an interrupted copy leaves; LMDB itself would only speak of a bad file
+// An interrupted copy may leave an empty file, for which LMDB would only report a bad file
 // descriptor.
 void CheckNotEmpty(const std::string& path) {
   std::error_code error;
@@ -47,7 +46,7 @@ LmdbEnvironment OpenEnvironment(const std::string& path) {
   };
   int status = MDB_SUCCESS;
   LmdbEnvironment environment = open(0, &status);
-  // A data folder that its owner shares for reading only has no place for LMDB's lock file.
+  // A folder that is shared read-only cannot contain LMDB's lock file.
   if (status == EACCES || status == EROFS) environment = open(MDB_NOLOCK, &status);
   if (status == ENOENT) {
     throw IoError(StrCat(path, ": no LMDB database here (", mdb_strerror(status),
@@ -59,13 +58,13 @@ LmdbEnvironment OpenEnvironment(const std::string& path) {
 
 LmdbEnvironment OpenChecked(const std::string& path) {
   CheckNotEmpty(path);
-  // Before LMDB believes it.
+  // Validates before LMDB trusts the file.
   if (std::filesystem::exists(FileOf(path))) ReadLmdbMetas(FileOf(path));
   return OpenEnvironment(path);
 }
 
-// LMDB forbids a process to open one database twice (the second close would drop the first's
-// locks), yet a net and its test net, or several ranks, may read the same one.
+// LMDB forbids opening a database twice in a process (closing the second handle would drop the
+// locks of the first), but a net and its test net, or several ranks, may read the same one.
 std::shared_ptr<MDB_env> ShareEnvironment(const std::string& path) {
   static auto* const environments = new OpenOnce<LmdbEnvironment>;
   return environments->Get(path, OpenChecked);
@@ -74,7 +73,7 @@ std::shared_ptr<MDB_env> ShareEnvironment(const std::string& path) {
 LmdbTransaction BeginReading(MDB_env* environment, const std::string& path) {
   MDB_txn* transaction = nullptr;
   const int status = mdb_txn_begin(environment, nullptr, MDB_RDONLY, &transaction);
-  // Fewer than asked for where another process has made the lock file.
+  // The lock file of another process may have fewer slots than requested.
   if (status == MDB_READERS_FULL) {
     unsigned most = 0;
     CheckLmdb(mdb_env_get_maxreaders(environment, &most), path, "start reading");
@@ -86,8 +85,8 @@ LmdbTransaction BeginReading(MDB_env* environment, const std::string& path) {
   return LmdbTransaction(transaction);
 }
 
-// What the file says of the transaction's state. Later transactions may have taken its header by
-// now; then there is a newer state to read.
+// Returns the file's meta page for the transaction. If later transactions have overwritten it,
+// renews the transaction and tries again.
 LmdbMeta MetaOf(MDB_txn* transaction, const std::string& file) {
   constexpr int kTries = 10;
   for (int i = 0; i < kTries; ++i) {
@@ -100,8 +99,8 @@ LmdbMeta MetaOf(MDB_txn* transaction, const std::string& file) {
   throw IoError(file + ": is damaged, or changes all the time; make it anew, or end its writer");
 }
 
-// One read transaction for the reader's whole life: records stay where they are in the memory map,
-// so that their bytes need no copy.
+// Uses one read transaction for the reader's lifetime: records stay at the same address in the
+// memory map, so that their bytes need not be copied.
 class LmdbReader final : public RecordReader {
  public:
   explicit LmdbReader(const std::string& path)
@@ -127,9 +126,9 @@ class LmdbReader final : public RecordReader {
   }
 
   std::shared_ptr<MDB_env> environment_;
-  LmdbTransaction transaction_;  // closed before the environment
+  LmdbTransaction transaction_;  // must end before the environment
   const LmdbMeta meta_;
-  const FileMap map_;  // as long as the file was then, which a writer may make longer
+  const FileMap map_;  // has the size at opening; a writer may extend the file
   LmdbPages pages_;
 };
 

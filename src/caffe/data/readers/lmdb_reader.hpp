@@ -1,4 +1,4 @@
-// LMDB databases, read without copying.
+// Reads LMDB databases without copying.
 #pragma once
 
 #include <memory>

@@ -12,7 +12,7 @@
 namespace caffe::data {
 namespace {
 
-// Records of one commit: enough to hide its cost, few enough to hold in memory twice.
+// Records per commit: enough to amortise its cost, few enough to keep in memory twice.
 constexpr size_t kRecordsPerCommit = 1000;
 constexpr size_t kBytesPerCommit = size_t{64} << 20;
 
@@ -24,7 +24,7 @@ class LmdbWriter final : public RecordWriter {
     CheckLmdb(mdb_env_create(&environment), path_, "create an LMDB environment");
     environment_.reset(environment);
     CheckLmdb(mdb_env_set_mapsize(environment, map_bytes_), path_, "set the map's size");
-    // Without LMDB's lock file, which is mapped: on a full disk the first access to it is SIGBUS.
+    // Does not use LMDB's lock file: it is mapped, and accessing it on a full disk causes SIGBUS.
     CheckLmdb(mdb_env_open(environment, folder_.temporary_path().c_str(), MDB_NOLOCK, 0664), path_,
               "create an LMDB");
   }
@@ -45,14 +45,15 @@ class LmdbWriter final : public RecordWriter {
   const std::string& folder() const override { return folder_.temporary_path(); }
 
  private:
-  // A full map aborts the transaction with everything in it, hence the pending list.
+  // If the map is full, the transaction is aborted with all its records, so they are kept in the
+  // pending list.
   void Commit() {
     int status;
     while ((status = TryCommit()) == MDB_MAP_FULL) {
       map_bytes_ *= 2;
       CheckLmdb(mdb_env_set_mapsize(environment_.get(), map_bytes_), path_, "enlarge the map");
     }
-    if (status == EIO && IsFull()) status = ENOSPC;  // LMDB calls a write that was cut short EIO
+    if (status == EIO && IsFull()) status = ENOSPC;  // LMDB reports EIO for a short write
     CheckLmdb(status, path_, "write records");
     pending_.clear();
     pending_bytes_ = 0;
@@ -86,7 +87,7 @@ class LmdbWriter final : public RecordWriter {
   }
 
   const std::string path_;
-  AtomicFolder folder_;  // closed after the environment
+  AtomicFolder folder_;  // must be committed after the environment is closed
   uint64_t map_bytes_;
   LmdbEnvironment environment_;
   std::vector<std::pair<std::string, std::string>> pending_;

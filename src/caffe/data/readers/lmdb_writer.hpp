@@ -1,4 +1,4 @@
-// New LMDB databases.
+// Creates new LMDB databases.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace caffe::data {
 
 struct LmdbWriterOptions {
-  // Size of the memory map to start with; it doubles whenever the records no longer fit.
+  // Initial size of the memory map; it doubles whenever the records do not fit.
   uint64_t map_bytes = uint64_t{1} << 30;
 };
 

@@ -1,4 +1,4 @@
-// Databases that a process may open only once, however many readers it has.
+// Opens a database only once per process, for any number of readers.
 #pragma once
 
 #include <filesystem>
@@ -10,20 +10,20 @@
 
 namespace caffe::data {
 
-// `Handle` owns an open database (a unique_ptr); the last reader of a folder closes it, and whoever
-// opens it meanwhile waits for that.
+// `Handle` owns an open database (a unique_ptr). The last reader of a folder closes it; others that
+// open it meanwhile wait for that.
 template <typename Handle>
 class OpenOnce {
  public:
   using Database = typename Handle::element_type;
 
-  // open(path) gives the handle where the folder is not open yet.
+  // open(path) creates the handle if the folder is not open yet.
   template <typename Open>
   std::shared_ptr<Database> Get(const std::string& path, const Open& open) {
     std::error_code error;
     const std::filesystem::path canonical = std::filesystem::canonical(path, error);
     const std::string key = error ? path : canonical.string();
-    // Its copy of the key is not const, so that it can be moved without memory.
+    // The captured key is not const, so that it can be moved without allocating.
     auto release = [this, key = key](Database*) { Release(key); };
     Database* database = nullptr;
     {
@@ -33,7 +33,7 @@ class OpenOnce {
       ++users.count;
       database = users.handle.get();
     }
-    // Without the lock, because a pointer for which there is no memory is released at once.
+    // Outside the lock, because the deleter runs immediately if allocating the pointer fails.
     return {database, std::move(release)};
   }
 

@@ -31,7 +31,7 @@ std::string ToLower(std::string_view text) {
   return lower;
 }
 
-// "a or b or c".
+// Joins to "a or b or c".
 template <typename Text>
 std::string Alternatives(Text&& text) {
   std::string all;
@@ -54,7 +54,7 @@ std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const 
       return database.open(path);
     }
   }
-  // The default backend is often left as it is, so that it says nothing of what is meant.
+  // The backend is often left at its default, so the default says nothing about the intention.
   if (backend != DataParameter().backend()) return DatabaseOf(backend).open(path);
   const std::string names = Alternatives([](const std::string&name, auto&) { return name; }),
                     markers = Alternatives([](auto&, const Database&database) {

@@ -11,40 +11,40 @@
 
 namespace caffe::data {
 
-// One record, borrowed: both views stay valid as long as the reader that gave them, or as `owner`
-// where the reader had to copy them.
+// One record, borrowed: both views are valid as long as the reader that returned them or, if the
+// reader had to copy them, as long as `owner`.
 struct Record {
   std::string_view key;
   std::string_view value;
   std::shared_ptr<const void> owner = nullptr;
 };
 
-// A cursor over a database as it was when opened. Not thread-safe, but the bytes of records may
-// be read from any thread.
+// A cursor over a database as it was when opened. Not thread-safe, but the bytes of records may be
+// read from any thread.
 class RecordReader {
  public:
   virtual ~RecordReader() = default;
 
   // Number of records.
   virtual uint64_t count() const = 0;
-  // Moves to the first record; false when there is none.
+  // Moves to the first record; false if there is none.
   virtual bool First(Record* record) = 0;
-  // Moves to the last record; false when there is none, or where that would mean to read all.
+  // Moves to the last record; false if there is none, or if that would require reading everything.
   virtual bool Last(Record* /*record*/) { return false; }
   // Moves to the following record; false at the end.
   virtual bool Next(Record* record) = 0;
-  // Moves to the record with this key; false when there is none.
+  // Moves to the record with this key; false if there is none.
   virtual bool Seek(std::string_view key, Record* record) = 0;
-  // Bytes of files in the process's memory map once all records have been read.
+  // Bytes of memory-mapped files after all records have been read.
   virtual uint64_t mapped_bytes() const { return 0; }
 };
 
-// Opens an existing database. Its files tell which kind it is; `backend` is for the message when
-// there are none. Throws IoError when it is missing or damaged.
+// Opens an existing database. Its files determine the backend; `backend` is used in the error text
+// if there are none. Throws IoError if it is missing or damaged.
 CAFFE_EXPORT std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend,
                                                             const std::string& path);
 
-// "lmdb" or "leveldb", as the tools' --backend takes it.
+// Parses "lmdb" or "leveldb", as in the tools' --backend.
 CAFFE_EXPORT DataParameter::DB ParseBackend(std::string_view name);
 
 }  // namespace caffe::data

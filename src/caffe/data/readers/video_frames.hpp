@@ -1,4 +1,4 @@
-// The frames of a video or a camera: a module that is loaded when the first one is opened.
+// Frames of a video or a camera: a module that is loaded when the first one is opened.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace caffe::data {
 
-// OpenCV's videoio, behind which lie a video player's worth of libraries.
+// Implemented with OpenCV's videoio, which depends on as many libraries as a video player.
 class CAFFE_EXPORT VideoFrames {
  public:
   virtual ~VideoFrames() = default;
 
-  // How many frames follow from the start of the video, as its header says; 0 where it does not.
+  // Number of frames from the start of the video according to its header; 0 if unknown.
   virtual uint64_t count() const = 0;
-  // Goes on to the next frame; false at the end.
+  // Skips to the next frame; false at the end.
   virtual bool Skip() = 0;
-  // The same, and decodes it: three channels, blue first.
+  // The same, but decodes the frame: three channels, BGR.
   virtual bool Read(Image* frame) = 0;
 
-  // `file` is a video, or null for the camera numbered `camera`. Throws IoError where it cannot be
-  // opened, Unsupported where the module or its libraries are missing.
+  // `file` is a video, or null for camera number `camera`. Throws IoError if it cannot be opened,
+  // Unsupported if the module or its libraries are missing.
   static std::unique_ptr<VideoFrames> Open(const char* file, int camera);
 };
 

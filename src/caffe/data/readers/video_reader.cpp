@@ -8,7 +8,7 @@
 namespace caffe::data {
 namespace {
 
-// What a camera will give: more than anybody waits for.
+// Number of frames assumed for a camera: practically endless.
 constexpr uint64_t kEndless = std::numeric_limits<uint32_t>::max();
 
 struct Frame {
@@ -31,7 +31,7 @@ class VideoReader final : public RecordReader {
   }
 
   bool Next(Record* record) override {
-    // The header may promise more frames than there are, or fewer.
+    // The header's number of frames may be wrong in either direction.
     if (is_video_ && next_ == count_) return false;
     for (uint32_t i = 0; i < options_.skip_frames() && next_ > 0; ++i) {
       if (!frames_->Skip()) return false;
@@ -57,7 +57,7 @@ class VideoReader final : public RecordReader {
 
  private:
   void Start() {
-    frames_.reset();  // a camera is open once
+    frames_.reset();  // a camera can be opened only once
     frames_ = VideoFrames::Open(is_video_ ? options_.video_file().c_str() : nullptr,
                                 options_.device_id());
     next_ = 0;
@@ -73,7 +73,7 @@ class VideoReader final : public RecordReader {
     return (count + skipped) / (skipped + 1);
   }
 
-  // Planes, as a Datum has them.
+  // Converts to planes, as required in a Datum.
   std::string ToDatum() {
     const auto [channels, height, width] = image_.extents;
     const size_t pixels = static_cast<size_t>(height) * static_cast<size_t>(width);
@@ -97,7 +97,7 @@ class VideoReader final : public RecordReader {
   std::unique_ptr<VideoFrames> frames_;
   Image image_;
   uint64_t count_ = 0;
-  uint64_t next_ = 0;  // number of the next record
+  uint64_t next_ = 0;  // index of the next record
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A video or a camera as a database of images.
+// Reads a video or a camera as a database of images.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace caffe::data {
 
-// Records are Datum messages with the frames' pixels and label 0; of each skip_frames + 1 frames
-// the first is one. Their keys are "frame N". A video ends and starts again like any database; a
-// camera never ends. Throws as VideoFrames::Open does.
+// Records are Datum messages with the frames' pixels and label 0; one of every skip_frames + 1
+// frames, the first, becomes a record. Keys are "frame N". A video ends and restarts like any
+// database; a camera never ends. Throws like VideoFrames::Open.
 std::unique_ptr<RecordReader> OpenVideo(const VideoDataParameter& options);
 
-// Whether it is a video, which has an end and can be started again, or else a camera.
+// True for a video, which has an end and can be restarted; false for a camera.
 inline bool IsVideo(const VideoDataParameter& options) {
   return options.video_type() == VideoDataParameter::VIDEO;
 }

@@ -9,14 +9,14 @@
 namespace caffe::data {
 namespace {
 
-// Of a pixel; larger than any image, and small enough to compute with.
+// Largest coordinate of a pixel: larger than in any image, and small enough to avoid overflow.
 constexpr int kLargestCoordinate = 1 << 24;
 
 class Lines {
  public:
   explicit Lines(const std::string& path) : path_(path), file_(ReadTextFile(path)) {}
 
-  // The next line that is not empty; false at the end.
+  // Reads the next non-empty line; false at the end.
   bool Next(std::string* line) {
     while (std::getline(file_, *line)) {
       ++number_;
@@ -32,7 +32,7 @@ class Lines {
     return line;
   }
 
-  // The parts of a line, all of them numbers.
+  // Parses the fields of a line, all of them numbers.
   template <typename... T>
   void Parse(const std::string& line, const char* what, T*... parts) const {
     std::istringstream stream(line);

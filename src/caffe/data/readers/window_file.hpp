@@ -1,5 +1,5 @@
-// A text file of images and boxes in them, as R-CNN (Girshick et al. 2014, arXiv 1311.2524) trains
-// on.
+// A text file of images and boxes in them, for the training of R-CNN (Girshick et al. 2014, arXiv
+// 1311.2524).
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace caffe::data {
 
-// A box in pixels, both corners inside.
+// A box in pixels; both corners are inclusive.
 struct Window {
   int image = 0;  // index in WindowFile::images
   int label = 0;
-  float overlap = 0;  // intersection over union with an object of that class
+  float overlap = 0;  // intersection over union with an object of the class
   int x1 = 0, y1 = 0, x2 = 0, y2 = 0;
 };
 
@@ -33,7 +33,7 @@ struct WindowFile {
 // Throws IoError naming file and line.
 WindowFile ReadWindowFile(const std::string& path);
 
-// A database of `count` records without contents: where only a record's number matters.
+// A database of `count` records without contents, for layers that need only a record's number.
 std::unique_ptr<RecordReader> OpenNumbers(uint64_t count);
 
 }  // namespace caffe::data

@@ -1,4 +1,4 @@
-// Databases of AnnotatedDatum records, images with boxes: the AnnotatedData layer's.
+// Databases of AnnotatedDatum records, images with boxes, for the AnnotatedData layer.
 #pragma once
 
 #include <memory>

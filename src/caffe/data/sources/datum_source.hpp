@@ -1,4 +1,4 @@
-// Databases of Datum records: the Data layer's.
+// Databases of Datum records for the Data layer.
 #pragma once
 
 #include <memory>

@@ -7,7 +7,7 @@
 namespace caffe::data {
 namespace {
 
-// Caffe shuffles a list of images when testing, too.
+// Caffe also shuffles an image list in testing.
 DataParameter ReadingOf(const ImageDataParameter& images) {
   Require(!images.source().empty(),
           "image_data_param has no source; give a text file with lines \"path label\"");

@@ -1,4 +1,4 @@
-// Image files that a text file lists with their labels: the ImageData layer's.
+// Image files listed in a text file with their labels, for the ImageData layer.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 namespace caffe::data {
 namespace {
 
-// As a list of images, it is shuffled when testing, too.
+// Like an image list, it is also shuffled in testing.
 DataParameter ReadingOf(const DenseImageDataParameter& images) {
   DataParameter reading;
   reading.set_source(images.source());
@@ -18,7 +18,7 @@ DataParameter ReadingOf(const DenseImageDataParameter& images) {
   return reading;
 }
 
-// The layer's own crop_size and mirror are those of transform_param.
+// crop_size and mirror of the layer itself replace those of transform_param.
 TransformationParameter TransformOf(const DenseImageDataParameter& images,
                                     const TransformationParameter& transform) {
   Require(images.crop_size() == 0 || !transform.has_crop_size() ||

@@ -1,4 +1,4 @@
-// Images and images of labels that a text file lists: those of DenseImageData, ImageSegData and
+// Images and images of labels listed in a text file, for DenseImageData, ImageSegData and
 // ImageLabelmapData.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace caffe::data {
 std::unique_ptr<RecordSource> MakeImagePairSource(const DenseImageDataParameter& images,
                                                   const BatchSourceOptions& options,
                                                   const ImagePairRules& rules = {});
-// With the options of ImageData, as DeepLab and HED have them.
+// With the options of ImageData, as in DeepLab and HED.
 std::unique_ptr<RecordSource> MakeImagePairSource(const ImageDataParameter& images,
                                                   const BatchSourceOptions& options,
                                                   ImagePairRules rules);

@@ -1,4 +1,4 @@
-// Frames of a video file or a camera, with label 0: the VideoData layer's.
+// Frames of a video file or a camera, with label 0, for the VideoData layer.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace caffe::data {
 
-// `data` says how many frames make a batch. Throws InvalidArgument for shuffle and cache, since
-// frames are read in their order, and for a camera that several ranks are to read.
+// `data` contains the batch size. Throws InvalidArgument for shuffle and cache, because frames are
+// read in order, and for a camera with several ranks.
 std::unique_ptr<RecordSource> MakeVideoSource(const DataParameter& data,
                                               const VideoDataParameter& video,
                                               const BatchSourceOptions& options);

@@ -13,14 +13,14 @@ DataParameter ReadingOf(const WindowDataParameter& windows) {
   return reading;
 }
 
-// A batch of ranks that take turns record by record is spread over as many batches' worth of
-// numbers.
+// If ranks alternate record by record, a batch of one rank is spread over the numbers of this many
+// batches.
 uint64_t RanksPerBatch(const BatchSourceOptions& options) {
   return options.train ? static_cast<uint64_t>(options.ranks) : 1;
 }
 
-// The loader cuts, scales and mirrors windows and subtracts their mean, so that nothing is left to
-// the transformer.
+// The loader crops, scales and mirrors windows and subtracts their mean, so that the transformer
+// has nothing to do.
 const TransformationParameter& TransformOfWindows(const TransformationParameter& transform) {
   RefuseSingleLabelAugmentation(transform, "this layer cuts windows itself; use mirror");
   return transform;

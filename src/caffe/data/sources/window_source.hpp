@@ -1,4 +1,5 @@
-// Boxes cut out of images, foreground and background in a fixed proportion: the WindowData layer's.
+// Boxes cropped from images, foreground and background in a fixed proportion, for the WindowData
+// layer.
 #pragma once
 
 #include <memory>

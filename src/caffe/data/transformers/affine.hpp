@@ -1,4 +1,4 @@
-// Turns, shears and shifts of images. Pixels are interpolated; what lies outside of the image has
+// Rotates, shears and translates images. Pixels are interpolated; the area outside the image has
 // one colour.
 #pragma once
 
@@ -8,19 +8,19 @@
 
 namespace caffe::data {
 
-// The colour that becomes 0 once the mean is subtracted, but for the rounding to bytes: mean_value,
-// or the mean of each channel of mean_file; black without either.
+// The colour that becomes 0 when the mean is subtracted, except for rounding to bytes: mean_value,
+// or the mean of each channel of mean_file; black if there is neither.
 cv::Scalar MeanColor(const TransformationParameter& param);
 
-// Pixel (x, y), counted in columns and rows, takes the color at (a x + b y + c, d x + e y + f) of
-// the image that is there.
+// Pixel (x, y), counted in columns and rows, takes the colour of the original image at (a x + b y +
+// c, d x + e y + f).
 struct Affine {
   double a = 1, b = 0, c = 0;
   double d = 0, e = 1, f = 0;
 };
 void ApplyAffine(const Affine& affine, const cv::Scalar& outside, cv::Mat* image);
 
-// Turns the image about its centre, counter-clockwise; its size stays.
+// Rotates the image about its centre, counter-clockwise; its size does not change.
 void Turn(double degrees, const cv::Scalar& outside, cv::Mat* image);
 
 }  // namespace caffe::data

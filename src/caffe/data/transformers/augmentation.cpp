@@ -8,7 +8,7 @@ std::vector<std::unique_ptr<Augmentation>> MakeAugmentations(
   const auto add = [&](std::unique_ptr<Augmentation> step) {
     if (step != nullptr) steps.push_back(std::move(step));
   };
-  // Made in testing too, so that wrong numbers are found there.
+  // Created in testing too, so that invalid values are reported there.
   std::unique_ptr<Augmentation> crop = MakeRandomResizedCrop(param), rotation = MakeRotation(param),
                                 rand_augment = MakeRandAugment(param),
                                 padding = MakePadding(param);

@@ -8,7 +8,7 @@
 namespace caffe::data {
 namespace {
 
-// Any one object satisfies all the bounds that are given.
+// True if a single object satisfies all given bounds.
 bool Satisfies(const SampleConstraint& constraint, const ObjectBox& sample,
                const std::vector<ObjectBox>& objects) {
   const bool has_jaccard =

@@ -1,4 +1,4 @@
-// Boxes seen from a window of their image.
+// Clips boxes to a window of their image.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,15 @@
 
 namespace caffe::data {
 
-// The part of `box` inside `window`, in parts of the window's sides. Both in the same frame.
+// The part of `box` inside `window`, relative to the window's sides. Both must use the same
+// coordinates.
 ObjectBox ClipTo(const ObjectBox& window, const ObjectBox& box);
 
 // Area of the intersection.
 float OverlapOf(const ObjectBox& a, const ObjectBox& b);
 
-// What of the boxes is in the window: those that meet emit_constraint (if given) and have some area
-// left, clipped.
+// Returns the clipped boxes that satisfy emit_constraint (if set) and whose remaining area is not
+// 0.
 std::vector<ObjectBox> BoxesInWindow(const TransformationParameter& param, const ObjectBox& window,
                                      const std::vector<ObjectBox>& boxes);
 

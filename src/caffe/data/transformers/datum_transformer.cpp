@@ -16,9 +16,9 @@
 namespace caffe::data {
 namespace {
 
-// Pixels whose channels are split or joined at a time, few enough for the first-level cache.
+// Pixels whose channels are split or joined at a time, few enough for the L1 cache.
 constexpr int kBlockPixels = 512;
-// Channels that an image with interleaved channels may have.
+// Maximum number of channels of an image with interleaved channels.
 constexpr int kMostInterleaved = 4;
 
 // Calls fn(row, first column, number of columns) for blocks of the rows of an image.
@@ -31,7 +31,7 @@ void ForEachBlock(const ImageExtents& image, Fn&& fn) {
   }
 }
 
-// Without crop and mirror an image is one long row.
+// Without crop and mirror, an image can be processed as one long row.
 ImageExtents RowsOf(const ImageExtents& image, const ImageExtents& output, bool mirror) {
   if (mirror || !(output == image)) return output;
   return {image.channels, 1, image.height * image.width};
@@ -221,7 +221,7 @@ void DatumTransformer::PlanesToPlanes(const T* pixels, const ImageExtents& image
   }
 }
 
-// Blocks of a few channels are transformed, and interleaved while they are in the cache.
+// Transforms blocks of a few channels, and interleaves them while they are in the cache.
 template <typename T>
 void DatumTransformer::PlanesToInterleaved(const T* pixels, const ImageExtents& image,
                                            const Window& window, float* out) const {
@@ -273,7 +273,7 @@ void DatumTransformer::InterleavedToPlanes(const uint8_t* pixels, const ImageExt
   });
 }
 
-// All channels of a block are one row of numbers, whose means are a row as well.
+// Processes all channels of a block as one row of numbers; their means are a row as well.
 void DatumTransformer::InterleavedToInterleaved(const uint8_t* pixels, const ImageExtents& image,
                                                 const Window& window, float* out) const {
   const ImageExtents rows = RowsOf(image, OutputExtents(image), window.mirror);
@@ -303,9 +303,9 @@ void DatumTransformer::InterleavedToInterleaved(const uint8_t* pixels, const Ima
 void DatumTransformer::Transform(const ImageView& image, uint64_t draw_index, float* out,
                                  Layout layout) const {
   const ImageExtents& extents = image.extents;
-  OutputExtents(extents);  // throws when crop or mean do not fit
+  OutputExtents(extents);  // throws if crop or mean do not fit
   const Window window = ChooseWindow(extents, draw_index);
-  // Of one channel, both orders are the same.
+  // With a single channel, both orders are the same.
   const bool from_interleaved = image.interleaved && extents.channels > 1;
   const bool to_interleaved = layout == Layout::kChannelsLast && extents.channels > 1;
   if (from_interleaved) {
@@ -336,7 +336,7 @@ void DatumTransformer::Pack(const ImageView& image, uint64_t draw_index,
     packed.Store(window);
     return;
   }
-  // Rows of the window, into the slot's first corner.
+  // Copies the rows of the window to the slot's upper left corner.
   const int planes = image.interleaved ? 1 : output.channels;
   const int64_t pixel = image.interleaved ? output.channels : 1;
   for (int plane = 0; plane < planes; ++plane) {

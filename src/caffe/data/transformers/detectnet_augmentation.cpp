@@ -54,7 +54,7 @@ void DetectNetAugmentation::ApplyWithoutDraws(cv::Mat* image, std::vector<PixelB
   Resize(size_, image, boxes);
 }
 
-// In HSV of floats: hue in degrees, saturation from 0 to 1.
+// Works on float HSV: hue in degrees, saturation from 0 to 1.
 void DetectNetAugmentation::ChangeColors(Draws& draws, cv::Mat* image) const {
   float turn = 0, kept = 1;
   if (draws.Chance(param_.hue_rotation_prob())) {
@@ -66,7 +66,7 @@ void DetectNetAugmentation::ChangeColors(Draws& draws, cv::Mat* image) const {
   if (turn == 0 && kept == 1) return;
   cv::Mat hsv;
   cv::cvtColor(*image, hsv, cv::COLOR_BGR2HSV);
-  auto* pixels = hsv.ptr<cv::Vec3f>();  // in one piece, as it is newly made
+  auto* pixels = hsv.ptr<cv::Vec3f>();  // contiguous, because it was newly allocated
   for (size_t i = 0; i < hsv.total(); ++i) {
     float& hue = pixels[i][0];
     hue += turn;
@@ -95,7 +95,7 @@ void DetectNetAugmentation::Scale(Draws& draws, cv::Mat* image,
          image, boxes);
 }
 
-// About the centre. A box becomes the smallest upright one around its turned corners.
+// Rotates about the centre. A box becomes the bounding box of its rotated corners.
 void DetectNetAugmentation::Rotate(Draws& draws, cv::Mat* image,
                                    std::vector<PixelBox>* boxes) const {
   if (!draws.Chance(param_.rotation_prob())) return;
@@ -123,8 +123,9 @@ void DetectNetAugmentation::Rotate(Draws& draws, cv::Mat* image,
   }
 }
 
-// A window of the net's size at a random place of the image, or the image at a random place of the
-// window where it is smaller, moved by the shift. What lies outside is as grey as the mean.
+// Crops a window of the net's size at a random position of the image, or places a smaller image at
+// a random position of the window, and adds the shift. The area outside the image has the value of
+// the mean.
 void DetectNetAugmentation::Crop(Draws& draws, cv::Mat* image, std::vector<PixelBox>* boxes) const {
   if (!draws.Chance(param_.crop_prob())) return Resize(size_, image, boxes);
   const auto place = [&](int extent, int window, uint32_t shift) {

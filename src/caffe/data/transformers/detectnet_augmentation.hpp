@@ -1,4 +1,4 @@
-// DetectNetAugmentation: the images and boxes that DetectNet is trained on.
+// DetectNetAugmentation: augments images and boxes for the training of DetectNet.
 #pragma once
 
 #include <opencv2/core.hpp>
@@ -9,22 +9,22 @@
 
 namespace caffe::data {
 
-// An object in pixels of the image.
+// An object, in pixels of the image.
 struct PixelBox {
   int label = 0;
   cv::Rect2f rect;
 };
 
-// Images are interleaved floats, BGR, 0 to 255. Apply() may be called from any number of threads.
+// Images are interleaved floats, BGR, 0 to 255. Apply() is thread-safe.
 class DetectNetAugmentation {
  public:
-  // `size` is what all images end with; `means`, none, one or one per channel, are subtracted.
+  // `size` is the final size of all images; `means` (none, one, or one per channel) are subtracted.
   // Throws InvalidArgument for values out of range.
   DetectNetAugmentation(const DetectNetAugmentationParameter& param, cv::Size size,
                         const std::vector<float>& means);
 
-  // In training: hue and saturation, mean, flip, scale, rotation, crop, each with its probability.
-  // Where no crop is drawn, and in ApplyWithoutDraws, the image is scaled to the size.
+  // For training: hue and saturation, mean, flip, scale, rotation, crop, each with its probability.
+  // If no crop is drawn, and in ApplyWithoutDraws, the image is scaled to the size.
   void Apply(Draws& draws, cv::Mat* image, std::vector<PixelBox>* boxes) const;
   void ApplyWithoutDraws(cv::Mat* image, std::vector<PixelBox>* boxes) const;
 

@@ -8,10 +8,10 @@
 namespace caffe::data {
 namespace {
 
-// Planes of the grid; those of the classes follow.
+// Planes of the grid; those of the classes come after them.
 enum Plane { kForeground, kLeft, kTop, kRight, kBottom, kInverseWidth, kInverseHeight, kShare };
 constexpr int kFirstClass = 8;
-constexpr int kClassPlace = 5;  // in a row of labels
+constexpr int kClassPlace = 5;  // index in a row of labels
 
 cv::Size SizeOf(const DetectNetGroundTruthParameter& grid) {
   return {static_cast<int>(grid.image_size_x()), static_cast<int>(grid.image_size_y())};
@@ -78,7 +78,7 @@ std::vector<PixelBox> DetectNetTransformer::BoxesOf(const float* labels, int lab
   for (int i = 1; i <= static_cast<int>(labels[0]); ++i) {
     const float* row = labels + static_cast<int64_t>(i) * kRowLength;
     const auto place = places_.find(static_cast<int>(row[kClassPlace]));
-    if (place == places_.end()) continue;  // a class that is not asked for
+    if (place == places_.end()) continue;  // a class that was not requested
     boxes.push_back({place->second, {row[0], row[1], row[2], row[3]}});
   }
   return boxes;
@@ -97,7 +97,7 @@ void DetectNetTransformer::FillGrid(std::vector<PixelBox> boxes, float* grid) co
   }
 }
 
-// The part of one side that counts as covered, in pixels.
+// The part of a side that counts as covered, in pixels.
 float DetectNetTransformer::CoveredLength(float length) const {
   const float scaled = length * grid_.scale_cvg();
   return grid_.gridbox_type() == DetectNetGroundTruthParameter::GRIDBOX_MAX

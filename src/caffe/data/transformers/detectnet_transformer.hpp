@@ -1,4 +1,4 @@
-// DetectNetTransformer: an image and its boxes become an input of DetectNet and the grid it learns.
+// DetectNetTransformer: converts an image and its boxes to DetectNet's input and target grid.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace caffe::data {
 class DetectNetAugmentation;
 struct PixelBox;
 
-// One item at a time; may be called from any number of threads.
+// Processes one item at a time; thread-safe.
 //
-// Labels are rows of kRowLength numbers: the first starts with the number of boxes and the length
-// of a row, each following one with x, y, width, height in pixels, an angle, and the class.
+// Labels are rows of kRowLength numbers: the first row starts with the number of boxes and the row
+// length, each following row with x, y, width, height in pixels, an angle, and the class.
 //
-// The grid has, for each cell of `stride` x `stride` pixels: whether an object covers it, the
+// For each cell of `stride` x `stride` pixels, the grid contains: 1 if an object covers it, the
 // corners of the object's box relative to the cell's first pixel, 1 / width, 1 / height, the
-// object's share of the loss, and for each class whether it is this one. The smallest box that
-// covers a cell is in it.
+// object's share of the loss, and for each class 1 if it is the object's. A cell belongs to the
+// smallest box that covers it.
 class DetectNetTransformer {
  public:
   static constexpr int kRowLength = 16;
@@ -39,10 +39,10 @@ class DetectNetTransformer {
   int grid_width() const { return width() / static_cast<int>(grid_.stride()); }
   int grid_channels() const;
 
-  // From three planes of rows x columns, BGR, 0 to 255, and `label_rows` rows of labels to three
-  // planes of height() x width() and grid_channels() planes of grid_height() x grid_width(). The
-  // image is augmented by the random numbers of `record` in `stream`, or not where that is null.
-  // Throws InvalidArgument for labels that say more boxes than there are.
+  // Converts three planes of rows x columns, BGR, 0 to 255, and `label_rows` rows of labels to
+  // three planes of height() x width() and grid_channels() planes of grid_height() x grid_width().
+  // Augments the image with the random numbers of `record` in `stream`, or not if that is null.
+  // Throws InvalidArgument if the labels' number of boxes exceeds their rows.
   void Transform(const float* planes, int rows, int columns, const float* labels, int label_rows,
                  const RandomStream* stream, uint64_t record, float* out_planes,
                  float* out_grid) const;
@@ -55,7 +55,7 @@ class DetectNetTransformer {
 
   const DetectNetGroundTruthParameter grid_;
   const std::unique_ptr<const DetectNetAugmentation> augmentation_;
-  std::map<int, int> places_;  // of the data set's classes among the grid's
+  std::map<int, int> places_;  // maps the data set's classes to those of the grid
   int classes_ = 0;
 };
 

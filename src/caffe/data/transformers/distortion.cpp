@@ -35,14 +35,15 @@ class Distortion final : public Augmentation {
   }
 
  private:
-  // y = factor * x + offset, kept within a byte; with a copy, as the pixels may be the decoder's.
+  // y = factor * x + offset, limited to a byte; copies the image, because the pixels may belong to
+  // the decoder.
   static void Linear(float factor, float offset, cv::Mat* image) {
     cv::Mat changed;
     image->convertTo(changed, -1, factor, offset);
     *image = changed;
   }
 
-  // fn(channels) on hue (0 to 180), saturation and value.
+  // Calls fn(channels) on hue (0 to 180), saturation and value.
   template <typename Fn>
   static void InHsv(cv::Mat* image, Fn&& fn) {
     cv::Mat hsv;

@@ -1,4 +1,4 @@
-// The random numbers of one record.
+// The random numbers for one record.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace caffe::data {
 
-// One number after the other; they depend on the stream and the record's number alone.
+// Returns one number after the other; they depend only on the stream and the record's number.
 class Draws {
  public:
   Draws(const RandomStream& stream, uint64_t record) : stream_(stream), record_(record) {}

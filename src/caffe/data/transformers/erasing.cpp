@@ -6,7 +6,7 @@
 namespace caffe::data {
 namespace {
 
-// Behind all numbers that choose the rectangle.
+// Follows all numbers that choose the rectangle.
 constexpr uint64_t kFirstNoiseBlock = 1024;
 
 }  // namespace
@@ -51,7 +51,7 @@ void Erasing::Apply(const ImageExtents& extents, Layout layout, uint64_t record,
           kFirstNoiseBlock + (static_cast<uint64_t>(channel) * height + row) * width;
       std::array<uint32_t, 4> bits{};
       for (int i = 0; i < part->width; ++i) {
-        // 16 bytes a block; rows begin with blocks of their own.
+        // A block has 16 bytes; each row begins with a new block.
         if (is_noise && i % 16 == 0) bits = random_.Block(first + i / 16, record);
         const uint32_t byte = bits[i / 4 % 4] >> (8 * (i % 4)) & 255;
         y[i * next_pixel] = is_noise ? (static_cast<float>(byte) - mean) * scale_ : 0;

@@ -1,5 +1,5 @@
-// transform_param { erasing }: overwrites a random rectangle of an image that is otherwise ready
-// (Zhong et al. 2020, arXiv 1708.04896).
+// transform_param { erasing }: overwrites a random rectangle of an otherwise complete image (Zhong
+// et al. 2020, arXiv 1708.04896).
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,17 @@
 
 namespace caffe::data {
 
-// Random choices depend on `random` and the record's number alone; const functions may be called
-// from any number of threads.
+// Random choices depend only on `random` and the record's number; const functions are thread-safe.
 class Erasing {
  public:
   // Reads the mean file for fill: NOISE. Throws InvalidArgument for numbers out of range.
   Erasing(const TransformationParameter& param, RandomStream random);
 
-  // The rectangle for a record; nothing where the image stays whole.
+  // The rectangle for a record; empty if nothing is erased.
   std::optional<ImagePart> Choose(int height, int width, uint64_t record) const;
-  // Erases in an image whose mean is subtracted and which is scaled: with 0, or for fill: NOISE
-  // with (v - mean of the channel) * scale, where v is drawn uniformly from 0 to 255 for each
-  // number. Layouts get the same numbers.
+  // Erases in an image with subtracted mean and applied scale: writes 0 or, for fill: NOISE, (v -
+  // mean of the channel) * scale, where v is drawn uniformly from 0 to 255 for each number. Both
+  // layouts get the same numbers.
   void Apply(const ImageExtents& extents, Layout layout, uint64_t record, float* image) const;
 
  private:
@@ -33,7 +32,7 @@ class Erasing {
 
   const ErasingParameter param_;
   const float scale_;
-  const std::vector<float> means_;  // none, one, or one for each channel
+  const std::vector<float> means_;  // none, one, or one per channel
   const RandomStream random_;
 };
 

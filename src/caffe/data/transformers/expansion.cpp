@@ -24,7 +24,7 @@ class Expansion final : public Augmentation {
     cv::Mat canvas(height, width, picture->image.type(), background_);
     picture->image.copyTo(canvas(cv::Rect(left, top, columns, rows)));
     picture->image = canvas;
-    // The canvas in the frame of the image.
+    // The canvas in coordinates of the image.
     const auto part = [](int pixels, int of) {
       return static_cast<float>(pixels) / static_cast<float>(of);
     };

@@ -81,7 +81,7 @@ class Fit final : public Augmentation {
     Resize(scaled(image->rows), scaled(image->cols), algorithm, image);
   }
 
-  // Centres the image; boxes move with it.
+  // Centres the image, and moves boxes with it.
   void Pad(int height, int width, Picture* picture) const {
     const int rows = picture->image.rows, columns = picture->image.cols;
     const int top = (height - rows) / 2, left = (width - columns) / 2;

@@ -1,4 +1,4 @@
-// What transform_param subtracts: a mean image or mean values.
+// The mean of transform_param: a mean image or mean values.
 #pragma once
 
 #include <vector>
@@ -13,14 +13,14 @@ struct MeanImage {
   std::vector<float> values;  // in planes
 };
 
-// Throws InvalidArgument where it is not one image.
+// Throws InvalidArgument if it is not a single image.
 MeanImage MeanImageOf(const BlobProto& blob);
-// Reads mean_file. Throws IoError or InvalidArgument naming it.
+// Reads mean_file. Throws IoError or InvalidArgument naming the file.
 MeanImage ReadMeanImage(const std::string& file);
-// The part of that height and width in the middle of `mean`, which must not be smaller.
+// The centre part, of that height and width, of `mean`, which must not be smaller.
 MeanImage CentreOf(const MeanImage& mean, int height, int width);
 
-// The mean of each channel: mean_value as it stands (none, one, or one per channel), or averages
+// The mean of each channel: mean_value unchanged (none, one, or one per channel), or the averages
 // over mean_file.
 std::vector<float> ChannelMeans(const TransformationParameter& param);
 

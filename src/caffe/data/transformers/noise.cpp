@@ -8,7 +8,7 @@
 namespace caffe::data {
 namespace {
 
-// fn(lightness) on the lightness of a colour image (CIE L*a*b*), or on a grey image itself.
+// Calls fn(lightness) on the lightness of a colour image (CIE L*a*b*), or on a grey image itself.
 template <typename Fn>
 void OnLightness(cv::Mat* image, Fn&& fn) {
   if (image->channels() == 1) {
@@ -86,7 +86,7 @@ class Noise final : public Augmentation {
     Convert(cv::COLOR_GRAY2BGR, image);
   }
 
-  // What compression leaves of the image.
+  // Compresses and decompresses the image.
   void RoundTrip(cv::Mat* image) const {
     const int channels = image->channels();
     const Image pixels{
@@ -99,7 +99,7 @@ class Noise final : public Augmentation {
                  .clone();
   }
 
-  // Four levels a channel.
+  // Reduces each channel to four levels.
   static void Posterize(cv::Mat* image) {
     cv::Mat levels(1, 256, CV_8U);
     for (int i = 0; i < 256; ++i) levels.at<uint8_t>(i) = static_cast<uint8_t>(i / 64 * 64 + 32);

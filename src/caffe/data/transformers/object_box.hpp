@@ -1,9 +1,9 @@
-// Objects in images, as detectors learn them.
+// Objects in images, for detectors.
 #pragma once
 
 namespace caffe::data {
 
-// One object: its class and its corners as parts of the image's sides, 0 to 1 inside.
+// One object: its class and its corners relative to the image's sides, 0 to 1 inside the image.
 struct ObjectBox {
   int label = 0;
   int instance = 0;
@@ -12,7 +12,7 @@ struct ObjectBox {
 
   float width() const { return xmax - xmin; }
   float height() const { return ymax - ymin; }
-  // 0 for a box turned inside out.
+  // 0 for an inverted box.
   float area() const { return width() < 0 || height() < 0 ? 0 : width() * height(); }
 };
 

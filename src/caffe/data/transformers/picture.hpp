@@ -1,4 +1,4 @@
-// A decoded image with the objects in it, on its way through the augmentations.
+// A decoded image and its objects, as passed through the augmentations.
 #pragma once
 
 #include <opencv2/core.hpp>

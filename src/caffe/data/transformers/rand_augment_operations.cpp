@@ -20,7 +20,7 @@ ByteMap MapOf(const Fn& fn) {
   return map;
 }
 
-// Passes the pixels one after the other: fn(pixel, changed pixel).
+// Calls fn(pixel, changed pixel) for each pixel.
 template <typename Fn>
 void ForEachPixel(cv::Mat* image, const Fn& fn) {
   cv::Mat changed(image->size(), image->type());
@@ -33,7 +33,7 @@ void ForEachPixel(cv::Mat* image, const Fn& fn) {
   *image = changed;
 }
 
-// Replaces each byte, by channel.
+// Replaces each byte by its channel's map.
 void MapBytes(const std::array<ByteMap, 3>& maps, cv::Mat* image) {
   if (image->channels() == 1) {
     return ForEachPixel(image, [&](const uint8_t* x, uint8_t* y) { y[0] = maps[0][x[0]]; });
@@ -47,13 +47,13 @@ void MapBytes(const ByteMap& map, cv::Mat* image) {
   MapBytes({map, map, map}, image);
 }
 
-// from + factor * (to - from), cut to a byte: PIL's Image.blend.
+// from + factor * (to - from), limited to a byte, as in PIL's Image.blend.
 uint8_t Blend(int from, int to, float factor) {
   const float value = static_cast<float>(from) + factor * static_cast<float>(to - from);
   return static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f));
 }
 
-// ITU-R BT.601, in PIL's fixed point.
+// Luma of ITU-R BT.601, in PIL's fixed-point arithmetic.
 int GrayOf(const uint8_t* bgr) {
   return (19595 * bgr[2] + 38470 * bgr[1] + 7471 * bgr[0] + 0x8000) >> 16;
 }
@@ -76,7 +76,8 @@ void ChangeColor(float factor, cv::Mat* image) {
   });
 }
 
-// Away from the mean of each pixel's neighbours, in which it has a weight of 5. The border stays.
+// Extrapolates from a smoothed image, which weights a pixel by 5 and its neighbours by 1. The
+// border is unchanged.
 void Sharpen(float factor, cv::Mat* image) {
   constexpr int kWeights = 13;
   cv::Mat changed = image->clone();
@@ -95,7 +96,7 @@ void Sharpen(float factor, cv::Mat* image) {
   *image = changed;
 }
 
-// fn(histogram) gives the map of each channel.
+// fn(histogram) returns the map of each channel.
 template <typename Fn>
 void MapByHistogram(cv::Mat* image, const Fn& fn) {
   std::array<std::array<int, 256>, 3> counts{};
@@ -111,7 +112,7 @@ void MapByHistogram(cv::Mat* image, const Fn& fn) {
   MapBytes(maps, image);
 }
 
-// From the darkest and brightest value to 0 and 255.
+// Stretches the range from the darkest to the brightest value to 0 to 255.
 ByteMap FullContrast(const std::array<int, 256>& counts) {
   int low = 0, high = 255;
   while (low < 255 && counts[low] == 0) ++low;
@@ -120,7 +121,7 @@ ByteMap FullContrast(const std::array<int, 256>& counts) {
   return MapOf([&](int x) { return std::clamp((x - low) * 255 / (high - low), 0, 255); });
 }
 
-// All values about equally often; PIL's ImageOps.equalize.
+// Equalises the histogram, as in PIL's ImageOps.equalize.
 ByteMap Equalized(const std::array<int, 256>& counts) {
   int last = 255, pixels = 0;
   while (last > 0 && counts[last] == 0) --last;
@@ -161,7 +162,7 @@ double StrengthOf(RandOperation operation, int magnitude, int height, int width)
     case RandOperation::kSharpness:
       return 0.9 * part;
     case RandOperation::kPosterize:
-      return 8 - std::nearbyint(4 * part);  // halves to the even number, as torch.round
+      return 8 - std::nearbyint(4 * part);  // halves round to even, as in torch.round
     case RandOperation::kSolarize:
       return 255 - 255 * part;
     default:
@@ -176,7 +177,7 @@ void ApplyRandOperation(RandOperation operation, double strength, const cv::Scal
   switch (operation) {
     case RandOperation::kIdentity:
       return;
-    case RandOperation::kShearX:  // about the upper left corner of the first pixel
+    case RandOperation::kShearX:  // relative to the upper left corner of the first pixel
       return ApplyAffine({.b = strength, .c = strength / 2}, outside, image);
     case RandOperation::kShearY:
       return ApplyAffine({.d = strength, .f = strength / 2}, outside, image);

@@ -1,4 +1,4 @@
-// A random rectangle of an image, chosen by its share of the area and its aspect ratio.
+// A random rectangle of an image, chosen by its relative area and its aspect ratio.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ struct ImagePart {
 };
 
 struct PartRange {
-  float min_area, max_area;    // shares of the image's area
+  float min_area, max_area;    // relative to the image's area
   float min_ratio, max_ratio;  // width / height
 };
 
@@ -22,9 +22,9 @@ struct PartRange {
 // 0 < min_ratio <= max_ratio.
 void CheckPartRange(const char* message, const PartRange& range);
 
-// Draws area (uniform) and ratio (uniform in its logarithm) up to ten times, until the rectangle
-// fits into the image, then its place: torchvision's RandomResizedCrop and RandomErasing. Nothing
-// where none of the ten fits.
+// Draws area (uniform) and ratio (log-uniform) up to ten times, until the rectangle fits into the
+// image, then its position, as in torchvision's RandomResizedCrop and RandomErasing. Empty if none
+// of the ten fits.
 std::optional<ImagePart> DrawPart(const PartRange& range, int height, int width, Draws& draws);
 
 }  // namespace caffe::data

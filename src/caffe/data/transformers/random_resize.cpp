@@ -22,8 +22,8 @@ int OpenCvAlgorithm(TransformationParameter::InterpolationAlgo algorithm) {
   throw InvalidArgument("transform_param: unknown interpolation");
 }
 
-// The shorter side to a random length, the longer one to a random multiple of it, then both
-// stretched at random.
+// Resizes the shorter side to a random length, the longer one to a random multiple of it, then
+// stretches both at random.
 class RandomResize final : public Augmentation {
  public:
   explicit RandomResize(const TransformationParameter& param) : param_(param) {

@@ -39,8 +39,8 @@ class RandomResizedCrop final : public Augmentation {
   }
 
  private:
-  // Bilinear interpolation skips pixels where the image shrinks to less than half of its width and
-  // height; there the pixels of each area are averaged.
+  // Bilinear interpolation would skip pixels if the image shrinks to less than half of its width
+  // and height; then the pixels of each area are averaged.
   int Interpolation(const ImagePart& part) const {
     const bool shrinks_much = part.height >= 2 * height_ && part.width >= 2 * width_;
     return shrinks_much ? cv::INTER_AREA : cv::INTER_LINEAR;

@@ -1,4 +1,4 @@
-// The rectangle that random_resized_crop cuts out.
+// Chooses the rectangle of random_resized_crop.
 #pragma once
 
 #include "caffe/data/transformers/random_part.hpp"
@@ -6,8 +6,8 @@
 
 namespace caffe::data {
 
-// DrawPart(), and where no draw fits the largest rectangle in the centre whose ratio is in range,
-// as torchvision's RandomResizedCrop.
+// Calls DrawPart(). If no draw fits, returns the largest central rectangle with a ratio in range,
+// as in torchvision's RandomResizedCrop.
 ImagePart ChooseResizedCrop(const RandomResizedCropParameter& param, int height, int width,
                             Draws& draws);
 

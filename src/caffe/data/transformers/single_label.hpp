@@ -1,4 +1,4 @@
-// Augmentations of images that have one label each: what labels in the image would not follow.
+// Augmentations for images with a single label, which would not move labels within the image.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace caffe::data {
 
-// Throws InvalidArgument that names the first of random_resized_crop, rotation, rand_augment,
-// erasing and pad that is set: "transform_param { rotation } is for images with one label each; ...".
+// Throws InvalidArgument if random_resized_crop, rotation, rand_augment, erasing or pad is set;
+// names the first: "transform_param { rotation } is for images with one label each; ...".
 CAFFE_EXPORT void RefuseSingleLabelAugmentation(const TransformationParameter& param,
                                                 const std::string& why_and_cure);
 

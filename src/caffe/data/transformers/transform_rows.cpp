@@ -7,7 +7,7 @@
 namespace caffe::data {
 namespace {
 
-// Four loops rather than one with conditions: each vectorises.
+// Four loops instead of one with conditions, so that each is vectorised.
 template <typename T>
 [[gnu::always_inline]] inline void Loops(const RowTransform& transform, const T* __restrict x,
                                          int count, float* __restrict y) {
@@ -26,7 +26,7 @@ template <typename T>
   }
 }
 
-// A number of channels that the compiler knows, so that the loop over pixels vectorises.
+// The number of channels is a compile-time constant, so that the loop over pixels is vectorised.
 template <int kChannels>
 [[gnu::always_inline]] inline void Interleave(const float* const* rows, int count,
                                               float* __restrict y) {

@@ -1,5 +1,5 @@
-// BaseConvolutionLayer<Dtype>: what convolutions written for Caffe have in common, by im2col and
-// matrix products. Cortado's own layers do not use it.
+// BaseConvolutionLayer<Dtype>: common base of convolutions written for Caffe, implemented by im2col
+// and matrix products. Cortado's own layers do not use it.
 #pragma once
 
 #include <vector>
@@ -21,24 +21,24 @@ class BaseConvolutionLayer : public Layer<Dtype> {
   virtual inline bool EqualNumBottomTopBlobs() const { return true; }
 
  protected:
-  // Of one item: output = weights * columns of input.
+  // For one item: output = weights * columns of input.
   void forward_cpu_gemm(const Dtype* input, const Dtype* weights, Dtype* output,
                         bool skip_im2col = false);
   void forward_cpu_bias(Dtype* output, const Dtype* bias);
   void backward_cpu_gemm(const Dtype* output, const Dtype* weights, Dtype* input);
-  // Added to what is there.
+  // Adds to `weights`.
   void weight_cpu_gemm(const Dtype* input, const Dtype* output, Dtype* weights);
   void backward_cpu_bias(Dtype* bias, const Dtype* input);
 
   // Extent of spatial axis i - 1, or the channels for 0.
   inline int input_shape(int i) { return (*bottom_shape_)[channel_axis_ + i]; }
-  // Whether input and output change places: deconvolution.
+  // True if input and output are swapped (deconvolution).
   virtual bool reverse_dimensions() = 0;
   // Sets output_shape_.
   virtual void compute_output_shape() = 0;
 
   Blob<int> kernel_shape_, stride_, pad_, dilation_;
-  // (channels, extents...) of what im2col reads.
+  // (channels, extents...) of the input of im2col.
   Blob<int> conv_input_shape_;
   vector<int> col_buffer_shape_;
   vector<int> output_shape_;

@@ -1,5 +1,5 @@
-// Bases of layers that read data: BaseDataLayer<Dtype>, and BasePrefetchingDataLayer<Dtype>, which
-// reads ahead in a thread. What load_batch throws reaches the net's caller.
+// Base classes of layers that read data: BaseDataLayer<Dtype>, and BasePrefetchingDataLayer<Dtype>,
+// which reads ahead in a thread. Exceptions of load_batch reach the net's caller.
 #pragma once
 
 #include <vector>
@@ -42,7 +42,7 @@ class Batch {
   Blob<Dtype> data_, label_;
 };
 
-// DataLayerSetUp gives the tops, and the batches of prefetch_, their shapes; load_batch fills one
+// DataLayerSetUp sets the shapes of the tops and of the batches in prefetch_; load_batch fills one
 // batch, in a thread of its own.
 template <typename Dtype>
 class BasePrefetchingDataLayer : public BaseDataLayer<Dtype>, public InternalThread {

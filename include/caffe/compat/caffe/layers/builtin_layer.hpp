@@ -1,4 +1,4 @@
-// BuiltinLayer<Dtype>: one of Cortado's own layers as an object with Caffe's methods.
+// BuiltinLayer<Dtype>: a layer of Cortado as an object with Caffe's methods.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,16 @@
 CAFFE_BVLC_BEGIN
 class NetAccess;
 
-// By itself, as a part of another layer or in a test, it is a compiled net of this layer alone:
-// SetUp, Forward and Backward copy the blobs in and out. Of a net (Net::layers()) it shows the
-// parameters, and runs on the net's blobs only.
+// Used alone, as a part of another layer or in a test, it is a compiled net of this layer only:
+// SetUp, Forward and Backward copy the blobs in and out. As a layer of a net (Net::layers()) it
+// exposes the parameters, and runs on the net's blobs only.
 template <typename Dtype>
 class BuiltinLayer : public Layer<Dtype> {
  public:
   explicit BuiltinLayer(const LayerParameter& param);
-  // For the classes of the single types.
+  // For the classes of the individual types.
   BuiltinLayer(const LayerParameter& param, const char* type);
-  // For the library: layer `index` of a net, which has to outlive it.
+  // For the library: layer `index` of `net`, which must outlive this object.
   BuiltinLayer(const LayerParameter& param, NetAccess* net, int index);
   virtual ~BuiltinLayer();
 
@@ -50,7 +50,7 @@ extern template class BuiltinLayer<double>;
 
 CAFFE_BVLC_END
 
-// Class <Name>Layer for type "<Name>".
+// Defines class <Name>Layer for type "<Name>".
 #define CAFFE_BUILTIN_LAYER(Name)                                                            \
   CAFFE_BVLC_BEGIN                                                                           \
   template <typename Dtype>                                                                  \

@@ -1,5 +1,5 @@
-// LossLayer<Dtype>: predictions and labels, and a scalar top that weighs 1 unless the file says
-// otherwise.
+// LossLayer<Dtype>: has predictions and labels as bottoms, and a scalar top with loss weight 1
+// unless the file says otherwise.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 #include "../layer.hpp"
 
 CAFFE_BVLC_BEGIN
-// Logarithms are taken of no less.
+// Lower bound of the arguments of logarithms.
 const float kLOG_THRESHOLD = 1e-20f;
 
 template <typename Dtype>

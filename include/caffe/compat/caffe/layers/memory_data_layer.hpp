@@ -1,4 +1,4 @@
-// MemoryDataLayer<Dtype>: batches of arrays or images that the caller gives.
+// MemoryDataLayer<Dtype>: delivers batches from arrays or images of the caller.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 #include "builtin_layer.hpp"
 
 CAFFE_BVLC_BEGIN
-// Found by Net::layers() and layer_by_name().
+// Returned by Net::layers() and layer_by_name().
 template <typename Dtype>
 class MemoryDataLayer : public BuiltinLayer<Dtype> {
  public:
   // For the library: layer `index` of a net.
   MemoryDataLayer(const LayerParameter& param, NetAccess* net, int index);
 
-  // Transformed as transform_param says, and kept until the next call of one of these. The number
-  // has to be a multiple of batch_size.
+  // Transforms the data as transform_param says and keeps the result until the next call of one of
+  // these. The number of items must be a multiple of batch_size.
   void AddDatumVector(const vector<Datum>& datum_vector);
 #ifdef USE_OPENCV
   void AddMatVector(const vector<cv::Mat>& mat_vector, const vector<int>& labels) {
@@ -29,10 +29,10 @@ class MemoryDataLayer : public BuiltinLayer<Dtype> {
     AddDatumVector(datums);
   }
 #endif
-  // Arrays of n items, which stay the caller's and must outlive their use.
+  // Arrays of n items; the caller keeps ownership, and they must outlive their use.
   void Reset(Dtype* data, Dtype* label, int n);
-  // The plan is compiled for its batch: set memory_data_param { batch_size } before the net is
-  // made.
+  // Not available, because the plan is compiled for its batch size: set memory_data_param {
+  // batch_size } before the net is created.
   void set_batch_size(int new_size) = delete;
 
   int batch_size() {

@@ -1,4 +1,4 @@
-// NeuronLayer<Dtype>: one bottom, and one top of its shape.
+// NeuronLayer<Dtype>: has one bottom and one top of the same shape.
 #pragma once
 
 #include <vector>

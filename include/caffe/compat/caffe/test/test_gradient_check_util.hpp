@@ -1,5 +1,5 @@
-// GradientChecker<Dtype>: compares what a layer's Backward computes with differences of its
-// Forward. Needs googletest.
+// GradientChecker<Dtype>: compares the gradients that a layer's Backward computes with finite
+// differences of its Forward. Needs googletest.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,8 +15,9 @@ CAFFE_BVLC_BEGIN
 template <typename Dtype>
 class GradientChecker {
  public:
-  // Differences are taken `stepsize` to either side and may be wrong by `threshold`, relative to
-  // the larger one (at least 1). Where |feature - kink| is below kink_range nothing is compared.
+  // Central differences with step `stepsize`; errors up to `threshold` are accepted, relative to
+  // the larger value (at least 1). Elements with |feature - kink| below kink_range are not
+  // compared.
   GradientChecker(const Dtype stepsize, const Dtype threshold, const unsigned int seed = 1701,
                   const Dtype kink = 0., const Dtype kink_range = -1)
       : stepsize_(stepsize),
@@ -26,14 +27,14 @@ class GradientChecker {
         kink_range_(kink_range) {}
 
   // Sets the layer up; the objective is half the sum of squares of all tops. check_bottom: -1 for
-  // all bottoms, -2 for none, else one of them.
+  // all bottoms, -2 for none, otherwise the index of one.
   void CheckGradient(Layer<Dtype>* layer, const vector<Blob<Dtype>*>& bottom,
                      const vector<Blob<Dtype>*>& top, int check_bottom = -1) {
     layer->SetUp(bottom, top);
     CheckGradientSingle(layer, bottom, top, check_bottom, -1, -1);
   }
 
-  // Each element of each top by itself.
+  // Checks each element of each top as an objective of its own.
   void CheckGradientExhaustive(Layer<Dtype>* layer, const vector<Blob<Dtype>*>& bottom,
                                const vector<Blob<Dtype>*>& top, int check_bottom = -1) {
     layer->SetUp(bottom, top);
@@ -45,7 +46,7 @@ class GradientChecker {
     }
   }
 
-  // Of layers whose element j depends on element j alone.
+  // For layers whose output element j depends on input element j alone.
   void CheckGradientEltwise(Layer<Dtype>* layer, const vector<Blob<Dtype>*>& bottom,
                             const vector<Blob<Dtype>*>& top) {
     layer->SetUp(bottom, top);
@@ -57,7 +58,7 @@ class GradientChecker {
     }
   }
 
-  // top_id -1: the objective of all tops; else element top_data_id of that top.
+  // top_id -1: the objective over all tops; otherwise element top_data_id of that top.
   void CheckGradientSingle(Layer<Dtype>* layer, const vector<Blob<Dtype>*>& bottom,
                            const vector<Blob<Dtype>*>& top, int check_bottom, int top_id,
                            int top_data_id, bool element_wise = false) {
@@ -93,7 +94,7 @@ class GradientChecker {
   }
 
  protected:
-  // The objective and its gradient, in the tops' diffs.
+  // Returns the objective and writes its gradient to the diffs of the tops.
   Dtype GetObjAndGradient(const Layer<Dtype>&, const vector<Blob<Dtype>*>& top, int top_id = -1,
                           int top_data_id = -1) {
     Dtype objective = 0;
@@ -121,7 +122,7 @@ class GradientChecker {
   Dtype kink_range_;
 
  private:
-  // Of an element that is an objective by itself.
+  // Weight of a single element that is the objective.
   static constexpr Dtype kWeight = 2;
 
   Dtype Evaluate(Layer<Dtype>* layer, const vector<Blob<Dtype>*>& bottom,

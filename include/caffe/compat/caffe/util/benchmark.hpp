@@ -6,8 +6,8 @@
 #include "../common.hpp"
 
 CAFFE_BVLC_BEGIN
-// Wall-clock time between Start and Stop. A net's calls return when its results are there, so
-// that it measures a GPU as well.
+// Measures wall-clock time between Start and Stop. A net's calls return when their results are
+// available, so this also times work on a GPU.
 class Timer {
  public:
   Timer() : running_(false), has_run_at_least_once_(false) {}
@@ -22,7 +22,7 @@ class Timer {
     stop_ = Clock::now();
     running_ = false;
   }
-  // All of them stop the timer. 0 for one that was never started.
+  // All three stop the timer and return 0 if it was never started.
   virtual float MilliSeconds() { return Elapsed<std::milli>(); }
   virtual float MicroSeconds() { return Elapsed<std::micro>(); }
   virtual float Seconds() { return Elapsed<std::ratio<1>>(); }

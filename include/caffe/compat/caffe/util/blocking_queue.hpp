@@ -1,4 +1,4 @@
-// A queue between threads, without a limit.
+// An unbounded queue between threads.
 #pragma once
 
 #include <condition_variable>
@@ -30,7 +30,7 @@ class BlockingQueue {
     return true;
   }
 
-  // Waits for an element. `log_on_wait`, if any, is logged when there is none yet.
+  // Waits for an element. Logs `log_on_wait`, unless empty, if the queue is empty.
   T pop(const string& log_on_wait = "") {
     std::unique_lock<std::mutex> lock(mutex_);
     if (queue_.empty() && !log_on_wait.empty()) {
@@ -61,7 +61,7 @@ class BlockingQueue {
     return queue_.size();
   }
 
-  // Those who wait get T().
+  // Ends waiting: blocked callers get T().
   void end() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);

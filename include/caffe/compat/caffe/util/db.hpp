@@ -1,4 +1,4 @@
-// Databases of records by key: LMDB and LevelDB.
+// Key-value databases of records: LMDB and LevelDB.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 CAFFE_BVLC_BEGIN
 namespace db {
 
-// WRITE opens a database that is there, NEW makes one. A new database is written beside its place
-// and appears there, whole, with Close() or when the DB ends; WRITE throws caffe::Error, because
-// a database that is there does not change.
+// WRITE opens an existing database, NEW creates one. A new database is filled under a temporary
+// name and renamed to its path, complete, on Close() or when the DB is destroyed. WRITE throws
+// caffe::Error, because an existing database cannot be changed.
 enum Mode { READ, WRITE, NEW };
 
 class Cursor {
@@ -44,14 +44,14 @@ class DB {
   virtual ~DB() {}
   virtual void Open(const string& source, Mode mode) = 0;
   virtual void Close() = 0;
-  // Both are the caller's and have to end before the DB.
+  // The caller owns the result, which must be destroyed before the DB.
   virtual Cursor* NewCursor() = 0;
   virtual Transaction* NewTransaction() = 0;
 
   DISABLE_COPY_AND_ASSIGN(DB);
 };
 
-// The caller owns it. Throw caffe::Error for an unknown kind.
+// The caller owns the result. Both throw caffe::Error for an unknown kind.
 DB* GetDB(DataParameter::DB backend);
 // "lmdb" or "leveldb".
 DB* GetDB(const string& backend);

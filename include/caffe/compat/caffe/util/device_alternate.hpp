@@ -1,11 +1,11 @@
-// GPU or not. CPU_ONLY is what programs for Caffe are compiled with where there is no GPU; a
+// Selects GPU or CPU. Programs for Caffe are compiled with CPU_ONLY where there is no GPU; a
 // library that was built without GPUs defines it by itself.
 #pragma once
 
 #include "build_options.hpp"
 
-// A layer without GPU code, which in a net on a GPU runs as on the processor: blobs copy their
-// values when they are asked for.
+// A layer without GPU code. In a net on a GPU it runs on the processor: blobs copy their values on
+// access.
 #define STUB_GPU_FORWARD(classname, funcname)                                 \
   template <typename Dtype>                                                   \
   void classname<Dtype>::funcname##_##gpu(const vector<Blob<Dtype>*>& bottom, \
@@ -61,7 +61,7 @@
 CAFFE_BVLC_BEGIN
 const int CAFFE_CUDA_NUM_THREADS = 512;
 
-// Blocks of that many threads for n elements.
+// Number of blocks of CAFFE_CUDA_NUM_THREADS threads for n elements.
 inline int CAFFE_GET_BLOCKS(const int n) {
   return (n + CAFFE_CUDA_NUM_THREADS - 1) / CAFFE_CUDA_NUM_THREADS;
 }

@@ -8,8 +8,8 @@
 #include "../blob.hpp"
 
 CAFFE_BVLC_BEGIN
-// All throw caffe::Error naming the dataset. Loading reshapes the blob where `reshape` is set or
-// it has no elements, and checks its shape otherwise.
+// All throw caffe::Error naming the dataset. Loading reshapes the blob if `reshape` is set or the
+// blob has no elements, and checks its shape otherwise.
 template <typename Dtype>
 void hdf5_load_nd_dataset(hid_t file_id, const char* dataset_name, int min_dim, int max_dim,
                           Blob<Dtype>* blob, bool reshape = false);

@@ -1,4 +1,4 @@
-// Messages and images from and to files.
+// Reads and writes messages and images.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -22,11 +22,11 @@ CAFFE_BVLC_BEGIN
 using ::google::protobuf::Message;
 
 void MakeTempDir(string* temp_dirname);
-// A name in a new folder.
+// Returns the name of a file in a new temporary folder.
 void MakeTempFilename(string* temp_filename);
 
-// False, with the error logged, for a file that is not such a message; throw caffe::Error where
-// it cannot be read. The forms OrDie throw in either case.
+// Return false, with the error logged, if the file is not such a message; throw caffe::Error if it
+// cannot be read. The OrDie variants throw in both cases.
 bool ReadProtoFromTextFile(const char* filename, Message* proto);
 inline bool ReadProtoFromTextFile(const string& filename, Message* proto) {
   return ReadProtoFromTextFile(filename.c_str(), proto);
@@ -43,7 +43,7 @@ void ReadProtoFromBinaryFileOrDie(const char* filename, Message* proto);
 inline void ReadProtoFromBinaryFileOrDie(const string& filename, Message* proto) {
   ReadProtoFromBinaryFileOrDie(filename.c_str(), proto);
 }
-// Whole or not at all.
+// Writes the complete file or nothing.
 void WriteProtoToTextFile(const Message& proto, const char* filename);
 inline void WriteProtoToTextFile(const Message& proto, const string& filename) {
   WriteProtoToTextFile(proto, filename.c_str());
@@ -53,14 +53,15 @@ inline void WriteProtoToBinaryFile(const Message& proto, const string& filename)
   WriteProtoToBinaryFile(proto, filename.c_str());
 }
 
-// The file's bytes, as an encoded datum. False, with the error logged, where it cannot be read.
+// Stores the file's bytes as an encoded datum. Returns false, with the error logged, if it cannot
+// be read.
 bool ReadFileToDatum(const string& filename, const int label, Datum* datum);
 inline bool ReadFileToDatum(const string& filename, Datum* datum) {
   return ReadFileToDatum(filename, -1, datum);
 }
 
-// The image's pixels, resized where height and width are given. With an encoding ("jpg", "png")
-// the datum holds an image file. False, with the error logged, where it cannot be read.
+// Stores the image's pixels, resized if height and width are given. With an encoding ("jpg", "png")
+// the datum holds an image file. Returns false, with the error logged, if it cannot be read.
 bool ReadImageToDatum(const string& filename, const int label, const int height, const int width,
                       const bool is_color, const string& encoding, Datum* datum);
 inline bool ReadImageToDatum(const string& filename, const int label, const int height,
@@ -83,12 +84,12 @@ inline bool ReadImageToDatum(const string& filename, const int label, const stri
   return ReadImageToDatum(filename, label, 0, 0, true, encoding, datum);
 }
 
-// False where the datum is not encoded.
+// Returns false if the datum is not encoded.
 bool DecodeDatumNative(Datum* datum);
 bool DecodeDatum(Datum* datum, bool is_color);
 
 #ifdef USE_OPENCV
-// The pixels of a datum that is not encoded.
+// Returns the pixels of a datum that is not encoded.
 inline cv::Mat DatumToCVMat(const Datum& datum) {
   CHECK(!datum.encoded());
   const int channels = datum.channels(), height = datum.height(), width = datum.width();
@@ -125,7 +126,7 @@ inline void CVMatToDatum(const cv::Mat& image, Datum* datum) {
   }
 }
 
-// Empty, with the error logged, where the file is no image.
+// Returns an empty image, with the error logged, if the file is not an image.
 inline cv::Mat ReadImageToCVMat(const string& filename, const int height, const int width,
                                 const bool is_color) {
   Datum datum;

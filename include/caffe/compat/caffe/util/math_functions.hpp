@@ -1,4 +1,4 @@
-// Arithmetic on arrays: BLAS and loops.
+// Arithmetic on arrays by BLAS and loops.
 #pragma once
 
 #include <algorithm>
@@ -37,14 +37,14 @@ Dtype caffe_cpu_dot(const int n, const Dtype* x, const Dtype* y);
 template <typename Dtype>
 Dtype caffe_cpu_strided_dot(const int n, const Dtype* x, const int incx, const Dtype* y,
                             const int incy);
-// Sum of the magnitudes.
+// Sum of absolute values.
 template <typename Dtype>
 Dtype caffe_cpu_asum(const int n, const Dtype* x);
 
-// Between memories of any kind, and waits until the copy is done.
+// Copies between host and device memory in any direction and waits for the copy.
 void caffe_gpu_memcpy(const size_t N, const void* X, void* Y);
 
-// X and Y may be one array. In GPU mode either may be the GPU's memory.
+// X and Y may be the same array. In GPU mode each may be in GPU memory.
 template <typename Dtype>
 void caffe_copy(const int N, const Dtype* X, Dtype* Y) {
   if (X == Y) return;
@@ -67,7 +67,7 @@ void caffe_add_scalar(const int N, const Dtype alpha, Dtype* X) {
   for (int i = 0; i < N; ++i) X[i] += alpha;
 }
 
-// Element by element; y may be one of the operands.
+// Elementwise; y may be one of the operands.
 #define CAFFE_ELEMENTWISE_BINARY(name, expression)                           \
   template <typename Dtype>                                                  \
   void caffe_##name(const int N, const Dtype* a, const Dtype* b, Dtype* y) { \
@@ -117,8 +117,8 @@ void caffe_rng_bernoulli(const int n, const Dtype p, int* r);
 template <typename Dtype>
 void caffe_rng_bernoulli(const int n, const Dtype p, unsigned int* r);
 
-// The same on arrays in the GPU's memory, launched on the default stream; an error in a build
-// without GPUs. Arrays of float and double; those that a function writes may be its operands.
+// The same on arrays in GPU memory, launched on the default stream; an error in a build without
+// GPUs. For float and double; results may overwrite operands.
 template <typename Dtype>
 void caffe_gpu_gemm(const CBLAS_TRANSPOSE TransA, const CBLAS_TRANSPOSE TransB, const int M,
                     const int N, const int K, const Dtype alpha, const Dtype* A, const Dtype* B,
@@ -131,7 +131,7 @@ void caffe_gpu_axpy(const int N, const Dtype alpha, const Dtype* X, Dtype* Y);
 template <typename Dtype>
 void caffe_gpu_axpby(const int N, const Dtype alpha, const Dtype* X, const Dtype beta, Dtype* Y);
 void caffe_gpu_memset(const size_t N, const int alpha, void* X);
-// Also of int and unsigned int.
+// Also for int and unsigned int.
 template <typename Dtype>
 void caffe_gpu_set(const int N, const Dtype alpha, Dtype* X);
 template <typename Dtype>
@@ -164,12 +164,12 @@ template <typename Dtype>
 void caffe_gpu_sgnbit(const int n, const Dtype* x, Dtype* y);
 template <typename Dtype>
 void caffe_gpu_fabs(const int n, const Dtype* x, Dtype* y);
-// The results are the host's, and are waited for.
+// The results are written to host memory; the call waits for them.
 template <typename Dtype>
 void caffe_gpu_dot(const int n, const Dtype* x, const Dtype* y, Dtype* out);
 template <typename Dtype>
 void caffe_gpu_asum(const int n, const Dtype* x, Dtype* y);
-// The numbers of Caffe::rng_stream(), drawn by the host and copied: a resumed run repeats them.
+// Draws from Caffe::rng_stream() on the host and copies, so that a resumed run repeats the numbers.
 void caffe_gpu_rng_uniform(const int n, unsigned int* r);
 template <typename Dtype>
 void caffe_gpu_rng_uniform(const int n, const Dtype a, const Dtype b, Dtype* r);

@@ -1,4 +1,4 @@
-// The names of CBLAS that signatures use, for those who have no cblas.h.
+// The CBLAS names that signatures use, for programs without cblas.h.
 #pragma once
 
 #if defined(__has_include)

@@ -1,4 +1,4 @@
-// The generator behind Caffe::rng_stream(), for programs that draw or shuffle by it.
+// The generator of Caffe::rng_stream(), for programs that draw or shuffle with it.
 #pragma once
 
 #include <random>
@@ -8,17 +8,17 @@
 CAFFE_BVLC_BEGIN
 typedef std::mt19937 rng_t;
 
-// The calling thread's.
+// Returns the generator of the calling thread.
 inline rng_t* caffe_rng() {
   return static_cast<rng_t*>(Caffe::rng_stream().generator());
 }
 
-// A seed from the operating system.
+// Returns a seed from the operating system.
 inline int64_t cluster_seedgen() {
   return static_cast<int64_t>(std::random_device()());
 }
 
-// Fisher and Yates. The generator is a function object such as rng_t.
+// Fisher-Yates shuffle. The generator is a function object such as rng_t.
 template <class RandomAccessIterator, class RandomGenerator>
 inline void shuffle(RandomAccessIterator begin, RandomAccessIterator end, RandomGenerator* gen) {
   typedef typename std::iterator_traits<RandomAccessIterator>::difference_type Difference;

@@ -1,4 +1,4 @@
-// The name that Caffe gives signal_handler.hpp.
+// Caffe's name for signal_handler.hpp.
 #pragma once
 
 #include "signal_handler.hpp"

@@ -1,10 +1,10 @@
-// Turns SIGINT and SIGHUP into actions of a solver.
+// Maps SIGINT and SIGHUP to solver actions.
 #pragma once
 
 #include "../solver.hpp"
 
 CAFFE_BVLC_BEGIN
-// One at a time in a process; the signals' old handlers come back with its end.
+// One instance at a time in a process; the destructor restores the previous handlers.
 class SignalHandler {
  public:
   SignalHandler(SolverAction::Enum SIGINT_action, SolverAction::Enum SIGHUP_action);

@@ -1,4 +1,4 @@
-// Definitions of nets and solvers from files, brought into today's form.
+// Reads net and solver definitions and upgrades old formats.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 #include "caffe/proto/caffe.pb.h"
 
 CAFFE_BVLC_BEGIN
-// All throw caffe::Error, with the file, line and column where there are some.
+// All throw caffe::Error, with file, line and column where known.
 void ReadNetParamsFromTextFileOrDie(const string& param_file, NetParameter* param);
 void ReadNetParamsFromBinaryFileOrDie(const string& param_file, NetParameter* param);
 void ReadSolverParamsFromTextFileOrDie(const string& param_file, SolverParameter* param);
 
-// Whether UpgradeNetAsNeeded would change it.
+// True if UpgradeNetAsNeeded would change `net_param`.
 bool NetNeedsUpgrade(const NetParameter& net_param);
-// Always true: what cannot be upgraded throws.
+// Always returns true: throws if the definition cannot be upgraded.
 bool UpgradeNetAsNeeded(const string& param_file, NetParameter* param);
 bool SolverNeedsTypeUpgrade(const SolverParameter& solver_param);
 bool UpgradeSolverAsNeeded(const string& param_file, SolverParameter* param);
