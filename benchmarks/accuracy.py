@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What accuracy the examples reach, by type of arithmetic, or with large batches.
+"""Measures the accuracy that the examples reach, by arithmetic type, or with large batches.
 
   benchmarks/accuracy.py RECIPE [--variants NAME...] [--seeds N...] [--jobs 2] [--build build/cpu-release] [--output FILE]
 
 RECIPE is lenet or cifar10_quick (after examples/mnist/create_mnist.sh, examples/cifar10/create_cifar10.sh), or
-lenet_4096 or cifar10_quick_4096: the same number of epochs times two with batches of 4,096. Each job runs on one
-thread. Prints JSON: the test accuracies by variant, one per seed, null where the loss was no number any more.
+lenet_4096 or cifar10_quick_4096: twice the number of epochs, with batches of 4,096. Each job runs on one thread.
+Prints JSON: the test accuracies by variant, one per seed, null if the loss became NaN or infinite.
 """
 import argparse
 import concurrent.futures
@@ -25,7 +25,7 @@ SKIPPED = re.compile(r"step skipped \((\d+) so far\)")
 
 LENET = """net: "examples/mnist/lenet_train_test.prototxt" test_iter: 100 test_interval: 10000
 base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005 lr_policy: "inv" gamma: 0.0001 power: 0.75 max_iter: 10000"""
-# The two stages of the example in one: a tenth of the rate from iteration 4,000 on.
+# Both stages of the example in one: the rate falls to a tenth at iteration 4,000.
 CIFAR = """net: "examples/cifar10/cifar10_quick_train_test.prototxt" test_iter: 100 test_interval: 5000
 base_lr: 0.001 momentum: 0.9 weight_decay: 0.004 lr_policy: "multistep" stepvalue: 4000 gamma: 0.1 max_iter: 5000"""
 
@@ -41,11 +41,11 @@ LENET_NET, CIFAR_NET = "examples/mnist/lenet_train_test.prototxt", "examples/cif
 RECIPES = {
     "lenet": (LENET, None),
     "cifar10_quick": (CIFAR, None),
-    # The rate of batch 64 (0.01) or 100 (0.001), times the growth of the batch.
+    # The rate for batch 64 (0.01) or 100 (0.001), times the growth of the batch.
     "lenet_4096": (large_batch(LENET_NET, 60000, 21, 0.64, 0.0005), 4096),
     "cifar10_quick_4096": (large_batch(CIFAR_NET, 50000, 20, 0.041, 0.004), 4096),
 }
-# Lines of the solver, and lines in front of the net.
+# Lines added to the solver, and lines added before the net.
 VARIANTS = {
     "FLOAT": ("", ""),
     "BFLOAT16": ("precision: BF16", ""),
@@ -65,7 +65,7 @@ def train(recipe, variant, seed, build, folder):
     solver_lines, net_lines = VARIANTS[variant]
     net_file = re.search(r'net: "([^"]+)"', solver).group(1)
     net = net_lines + "\n" + (ROOT / net_file).read_text(encoding="utf-8")
-    if batch:  # the first batch size is that of the training data
+    if batch:  # the first batch_size is that of the training data
         net = re.sub(r"batch_size: \d+", f"batch_size: {batch}", net, count=1)
         net = re.sub(r"(data_param \{)", r"\1 shuffle: true", net, count=1)
     stem = folder / f"{variant.replace(' ', '_').replace(',', '')}_{seed}"

@@ -1,5 +1,5 @@
-// What one Net::Forward costs, to compare with Python's: forward_call NET.prototxt [SECONDS] prints
-// one JSON object. The net keeps all blobs, as Python's does, and has a batch of 1.
+// Measures the cost of one Net::Forward, to compare with Python's: forward_call NET.prototxt
+// [SECONDS] prints one JSON object. The net keeps all blobs, as in Python, and has a batch of 1.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

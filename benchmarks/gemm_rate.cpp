@@ -1,4 +1,5 @@
-// What this machine's matrix product reaches: gemm_rate [SIZE] [SECONDS] prints one JSON object.
+// Measures the rate of this machine's matrix product: gemm_rate [SIZE] [SECONDS] prints one JSON
+// object.
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
@@ -27,7 +28,7 @@ int main(int argc, char** argv) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
 
-  multiply();  // threads, code generation and first touch
+  multiply();  // warm-up: threads, code generation and first touch
   std::vector<double> times;
   for (double spent = 0; spent < seconds || times.size() < 5;) {
     times.push_back(multiply());

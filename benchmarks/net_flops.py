@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Floating-point operations of a net's convolutions and inner products, from its prototxt alone.
+"""Counts floating-point operations of a net's convolutions and inner products, from its prototxt alone.
 
   benchmarks/net_flops.py NET.prototxt...     prints multiply-adds per image and FLOP per training image
 
 Training costs three products of the same size per layer: forward, the gradient of the weights and the gradient
-of the input. A layer that reads the data needs no gradient of its input. Everything else is left out, so a share
-of a machine's GEMM rate computed from this is a lower bound of how busy the machine was with arithmetic.
+of the input. A layer that reads the data needs no gradient of its input. Everything else is ignored, so the share
+of a machine's GEMM rate computed from this is a lower bound of the machine's utilization.
 """
 import math
 import re
@@ -15,7 +15,7 @@ TOKEN = re.compile(r'#[^\n]*|"([^"]*)"|([{}:])|([^\s{}:#"]+)')
 
 
 def parse(text):
-    """Prototxt -> {field: [values]}, messages as such dictionaries. Enough for nets, without a schema."""
+    """Prototxt -> {field: [values]}, with messages as such dicts. Sufficient for nets, without a schema."""
     tokens = [m for m in TOKEN.finditer(text) if not m.group().startswith("#")]
     at = 0
 
@@ -49,13 +49,13 @@ def window(fields):
 
 
 def pooled_size(size, kernel, stride, pad):
-    """Pooling rounds up, but a window must not begin in the far padding."""
+    """Pooling rounds up, but no window may start in the padding at the end."""
     out = math.ceil((size + 2 * pad - kernel) / stride) + 1
     return out - 1 if pad and (out - 1) * stride >= size + pad else out
 
 
 def layers_of(net):
-    """(name, multiply-adds per image, whether it reads the data), for layers with weights, and per-image shapes of all blobs."""
+    """Returns (name, multiply-adds per image, True if it reads the data) for layers with weights, and per-image shapes of all blobs."""
     shapes, result = {}, []
     for layer in net["layer"]:
         kind, name = layer["type"][0], layer["name"][0]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Peak memory of training against the plan's figure.
+"""Compares the peak memory of training with the plan's figure.
 
   benchmarks/peak_memory.py [--solver FILE]     (default: ResNet-50 at batch 16, 2 iterations)
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes build/peer-venv: a virtual environment with PyTorch, for peer_step_time.py, and with onnxruntime,
-# OpenVINO and OpenCV besides, for peer_inference_time.py. About 6 GB: PyTorch's wheels on the Python
-# package index link CUDA's libraries, so without them torch cannot be imported even on a machine without
-# a GPU.
+# Makes build/peer-venv: a virtual environment with PyTorch, for peer_step_time.py, and with
+# onnxruntime, OpenVINO and OpenCV, for peer_inference_time.py. Takes about 6 GB: PyTorch's wheels
+# on the Python package index link CUDA's libraries, so torch cannot be imported without them even
+# on a machine without a GPU.
 #
-#   benchmarks/peer_environment.sh [VERSION]      torch VERSION (the newest)
+#   benchmarks/peer_environment.sh [VERSION]      version of torch (default: the newest)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""An epoch of LeNet on MNIST from NumPy arrays: caffe.fit, and loops in PyTorch, in turns.
+"""Times an epoch of LeNet on MNIST from NumPy arrays: caffe.fit and loops in PyTorch, in turns.
 
   benchmarks/peer_environment.sh
   benchmarks/peer_fit.py FOLDER_WITH_MNIST [--rounds N]      the second epoch, medians; JSON
 
   cortado         caffe.fit
-  cortado-steps   as many steps of the same solver on one batch: what fit() adds is the difference
+  cortado-steps   as many steps of the same solver on one batch: the difference is the overhead of fit()
   torch           batches by index from tensors in memory: the fastest loop
   torch-loader    DataLoader(TensorDataset(...), shuffle=True): the usual loop
 
-All have batches of 64, the last one smaller, SGD with momentum 0.9 and weight decay, and each variant
-is a process of its own. Accuracy is that of the 10,000 test images after two epochs. `seconds` are
-those of the clock, `processor_seconds` those of all threads of the process: with --threads 1 they say
-more on a machine that others use, too.
+All variants use batches of 64, a smaller last one, SGD with momentum 0.9 and weight decay, and each
+runs in its own process. Accuracy is on the 10,000 test images after two epochs. `seconds` is
+wall-clock time, `processor_seconds` the time of all threads of the process; with --threads 1 the
+latter is more reliable on a shared machine.
 """
 import argparse
 import gzip

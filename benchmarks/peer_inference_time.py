@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How fast and in how much memory the same nets answer images in Cortado, onnxruntime, OpenVINO, OpenCV and PyTorch.
+"""Compares speed and memory of inference in Cortado, onnxruntime, OpenVINO, OpenCV and PyTorch.
 
   benchmarks/peer_environment.sh                        once: the peers into build/peer-venv
   benchmarks/peer_inference_time.py [NET...] [--batch 1,32] [--variants V,...] [--rounds 5] [--seconds 1] [--output FILE]
 
 NET: resnet50, mobilenet_v2, squeezenet, ssd300 (all): the deploy nets of models/ with random weights and batch statistics of
-mean 0 and variance 1. The others read what `caffe export --onnx` (and --int8) writes; PyTorch's net is built from the same
-prototxt. Each variant runs in a process of its own, and the processes take turns, --seconds at a time. Prints medians, the
-fastest pass, peak memory of the process, the time from a file to the first answer, and how far the outputs are from Cortado's
-in float; then JSON. A framework that cannot run a net says why.
+mean 0 and variance 1. The others read the files of `caffe export --onnx` (and --int8); PyTorch's net is built from the same
+prototxt. Each variant runs in its own process, and the processes take turns, --seconds at a time. Prints medians, the
+fastest pass, peak memory of the process, the time from file to first result, and the difference of the outputs from Cortado's
+in float; then JSON. Reports why a framework cannot run a net.
 """
 import argparse
 import json

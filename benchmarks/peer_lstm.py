@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Forward and backward of an LSTM, here and in PyTorch, in turns on one thread.
+"""Times forward and backward of an LSTM in Cortado and in PyTorch, in turns on one thread.
 
   benchmarks/peer_environment.sh
   benchmarks/peer_lstm.py [--rounds N]     milliseconds, medians
@@ -13,7 +13,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NET = "benchmarks/nets/lstm.prototxt"
-# The same sizes as NET; the best of some calls after the first ones.
+# The same sizes as NET; the best of several calls after warm-up.
 PEER = """
 import time, torch
 torch.set_num_threads(1)

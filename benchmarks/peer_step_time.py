@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How fast and in how much memory the same nets train in Cortado and in PyTorch.
+"""Compares speed and memory of training the same nets in Cortado and in PyTorch.
 
   benchmarks/peer_environment.sh                        once: PyTorch into build/peer-venv
   benchmarks/peer_step_time.py [NET...] [--variants V,...] [--rounds 5] [--steps 3] [--batch N] [--memory-limit MIB]
                                [--output FILE]
 
-NET: resnet50, googlenet, alexnet, vgg16, mobilenet_v2 (all). Both frameworks build it from one prototxt. First a pass
-from the same weights compares loss and gradients, and a difference ends the program. Then each variant trains
-in a process of its own, and the processes take turns, --steps at a time. Prints a table, then JSON.
+NET: resnet50, googlenet, alexnet, vgg16, mobilenet_v2 (all). Both frameworks build it from the same prototxt. First a pass
+from the same weights compares loss and gradients; a difference ends the program. Then each variant trains in its own
+process, and the processes take turns, --steps at a time. Prints a table, then JSON.
 """
 import argparse
 import json
@@ -41,11 +41,11 @@ VARIANTS = {
     "torch-compile-bf16": ("torch", "bf16", "--compile"),
 }
 LOSS_TOLERANCE = 1e-4  # relative
-GRADIENT_FACTOR, GRADIENT_TOLERANCE = 3, 1e-4  # of PyTorch's own error in float, and what small nets have besides
+GRADIENT_FACTOR, GRADIENT_TOLERANCE = 3, 1e-4  # allowed multiple of PyTorch's own error in float, and absolute allowance for small nets
 
 
 class Frameworks:
-    """Starts the processes of either framework."""
+    """Starts the processes of both frameworks."""
 
     def __init__(self, torch_python, package, threads):
         self.torch_python, self.package, self.threads = torch_python, package, threads
@@ -61,13 +61,13 @@ class Frameworks:
         return [python, str(HERE / "peer" / f"{framework}_worker.py"), str(folder), *arguments]
 
     def environment(self, framework):
-        """`caffe train` sets OMP_WAIT_POLICY itself; PyTorch runs as it comes."""
+        """`caffe train` sets OMP_WAIT_POLICY itself; PyTorch runs with its defaults."""
         own = ({"PYTHONPATH": str(self.package), "OMP_WAIT_POLICY": "passive"} if framework == "cortado" else
                {"TORCHINDUCTOR_CACHE_DIR": str(ROOT / "build" / "peer-inductor")})
         return {**os.environ, "OMP_NUM_THREADS": str(self.threads), "PYTHONDONTWRITEBYTECODE": "1", **own}
 
     def run(self, framework, folder, *arguments):
-        """Runs to the end; returns the message that the process printed last."""
+        """Runs a process to its end; returns the last message that it printed."""
         done = subprocess.run(self.command(framework, folder, *arguments), env=self.environment(framework), text=True,
                               capture_output=True, check=False)
         if done.returncode:
@@ -76,7 +76,7 @@ class Frameworks:
 
 
 class Worker:
-    """A process that trains one net in one variant, when told to."""
+    """A process that trains one net in one variant on request."""
 
     def __init__(self, frameworks, folder, name, memory_limit=None):
         framework, *arguments = VARIANTS[name]
@@ -106,7 +106,7 @@ class Worker:
 
 
 def write_net(folder, net):
-    """Definitions for both frameworks, with and without dropout, and one batch."""
+    """Writes definitions for both frameworks, with and without dropout, and one batch."""
     for name, one in (("net", net), ("export", definition.without_dropout(net))):
         steps = definition.steps(one)
         (folder / f"{name}.prototxt").write_text(str(one), encoding="utf-8")
@@ -119,9 +119,9 @@ def write_net(folder, net):
 
 
 def compare(frameworks, folder):
-    """Loss and gradients in float, both frameworks' against PyTorch's in double.
+    """Compares loss and gradients of both frameworks in float with PyTorch's in double.
 
-    Deep nets multiply rounding errors, so PyTorch's own distance is the measure for Cortado's. Leaves weights.npz, which
+    Deep nets amplify rounding errors, so PyTorch's own error is the reference for Cortado's. Writes weights.npz, which
     PyTorch starts from.
     """
     ours = frameworks.run("cortado", folder, "FP32", "--export")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What net.forward() costs in Python over Net::Forward in C++, for LeNet with a batch of 1; prints JSON.
+"""Measures the overhead of net.forward() in Python over Net::Forward in C++, for LeNet with a batch of 1; prints JSON.
 
   benchmarks/python_call.py [--rounds N] [--build build/cpu-release]
 
-Both run one thread, in turns, so that other load meets both; a round is a second of each. `overhead` compares the
-medians over rounds of the rounds' medians. Use the interpreter that the package was built for.
+Both run on one thread, in turns, so that other load affects both; a round is one second of each. `overhead` compares
+the medians over rounds of the rounds' medians. Use the interpreter for which the package was built.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ NET = ROOT / "examples" / "mnist" / "lenet.prototxt"
 
 
 def python_round(net, seconds=1.0):
-    """The median of one call, in microseconds."""
+    """The median time of one call, in microseconds."""
     times, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end:
         start = time.perf_counter()

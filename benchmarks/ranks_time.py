@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
-"""What several processes cost compared with threads: the same step in one process, in workers and in ranks.
+"""Compares processes with threads: the same step in one process, in workers and in ranks.
 
   benchmarks/ranks_time.py [NET...] [--rounds 5] [--steps 12] [--batch N] [--ranks 2] [--namespaces] [--machines M]
                            [--rate 1gbit] [--only NAME]... [--reduce_type BFLOAT16]... [--set KEY=VALUE]...
                            [--output FILE]
 
-NET: alexnet, resnet50, googlenet or lenet (alexnet). All variants train the same joined batch, in turn:
+NET: alexnet, resnet50, googlenet or lenet (alexnet). All variants train with the same total batch, in turns:
 
   threads   caffe train with one thread per rank
   workers   caffe train -workers RANKS
   ranks     RANKS processes of one thread each, connected by TCP
   ranks-T   the same with reduce_type: T, for each --reduce_type
   split     ranks with -parallel auto: InnerProduct layers whose gradients cost more than their activations are split
-  apart     ranks with a host name each, that do not know which of them share a machine (with --machines)
+  apart     ranks with a host name each, which do not know which of them share a machine (with --machines)
 
---namespaces puts each process into a network namespace of its own (needs root): packets cross a virtual cable, not the
-loopback. --machines M makes M of them, each with a host name and an equal share of the ranks; --rate limits what each
+--namespaces puts each process into its own network namespace (needs root): packets cross a virtual cable instead of the
+loopback. --machines M makes M namespaces, each with a host name and an equal share of the ranks; --rate limits what each
 sends and receives, in units of tc. --only measures these variants alone.
 
-Prints the median time of a step, the ratio of throughput to `threads`, the share of the time that waited for reductions,
-and the most MB that a machine sent or received in a run, divided by its steps; then JSON.
+Prints the median time of a step, the ratio of throughput to `threads`, the share of the time spent waiting for reductions,
+and the most MB per step that a machine sent or received in a run; then JSON.
 """
 import argparse
 import contextlib
@@ -44,8 +44,8 @@ WAITED = re.compile(r"([\d.]+)% of ([\d.e+]+) ms waited")
 
 @contextlib.contextmanager
 def machines(ranks, count, rate=None, are_apart=False):
-    """Words that start a program as each rank, the address of the first, and what tells the bytes on the cables: on so many
-    machines, which are network namespaces, or on this one alone (0)."""
+    """Command prefixes that start a program as each rank, the address of the first, and a function that reads the bytes on the
+    cables. `count` is the number of machines, which are network namespaces; 0: this machine alone."""
     if not count:
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0))
@@ -64,7 +64,7 @@ def machines(ranks, count, rate=None, are_apart=False):
                             "latency", "50ms"], check=True)
 
     def most_bytes():
-        """That a machine has sent or received."""
+        """The most bytes that a machine has sent or received."""
         links = [json.loads(ip("-n", name, "-s", "-j", "link", "show", "eth0"))[0]["stats64"] for name in names]
         return max(link[way]["bytes"] for link in links for way in ("tx", "rx"))
 
@@ -93,7 +93,7 @@ def machines(ranks, count, rate=None, are_apart=False):
 
 
 def write_solver(folder, net, batch, steps):
-    """A solver whose net has that batch."""
+    """Writes a solver for the net with this batch size."""
     text = (ROOT / "benchmarks" / "nets" / f"{net}.prototxt").read_text()
     own = re.search(r"shape \{ dim: (\d+) dim: \d+ dim: \d+", text).group(1)
     text = re.sub(rf"shape \{{ dim: {own}\b", f"shape {{ dim: {batch}", text)
@@ -106,7 +106,7 @@ def write_solver(folder, net, batch, steps):
 
 
 def finish(processes):
-    """What rank 0 said."""
+    """Returns the output of rank 0."""
     said = [one.communicate()[1] for one in processes]
     for one, text in zip(processes, said):
         if one.returncode:
@@ -143,7 +143,7 @@ class Variants:
         return said
 
     def all(self):
-        """What measures each, by name."""
+        """The functions that measure each variant, by name."""
         by_type = {f"ranks-{one}": f"--set=net_param.reduce_type={one}" for one in self.options.reduce_type}
         known = {"threads": self.threads, "workers": self.workers, "ranks": functools.partial(self.ranks, "ranks"),
                  "split": functools.partial(self.ranks, "split", "-parallel=auto"),
@@ -154,7 +154,7 @@ class Variants:
 
 
 def milliseconds(said):
-    """Of a step: the fastest half of the run. The first iterations, which are slow, are not in it."""
+    """Milliseconds per step in the fastest half of the run, without the first iterations, which are slow."""
     return 1000 / max(float(rate) for rate in RATE.findall(said)[1:])
 
 
@@ -191,7 +191,7 @@ def check_nets(nets, known):
 
 
 def write(result, file):
-    """As JSON, and into the file if there is one."""
+    """Prints JSON, and writes it to the file if one is given."""
     text = json.dumps(result, indent=1)
     print(text)
     if file:

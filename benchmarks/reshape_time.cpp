@@ -1,7 +1,7 @@
-// What a change of the input's size costs: reshape_time NET.prototxt prints one JSON object, in
-// milliseconds. A new size is compiled for, and one that was there before is not; "again" is the
-// forward pass that follows a reshape to such a size, beside one that follows none. "pyramid" is
-// the sum over ten sizes, from the net's own down to half of it: Reshape in the first and in the
+// Measures the cost of changing the input's size: reshape_time NET.prototxt prints one JSON object,
+// in milliseconds. A new size has to be compiled, a known one does not. "again" is the forward pass
+// that follows a reshape to a known size, compared with a forward pass without reshape. "pyramid"
+// is the sum over ten sizes, from the net's own down to half of it: Reshape in the first and in the
 // second round, and forward in the second.
 #include <algorithm>
 #include <chrono>

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Is the model of scaling right? What `caffe plan -ranks` predicts beside what `caffe train -ranks` takes.
+"""Compares the prediction of `caffe plan -ranks` with the time that `caffe train -ranks` takes.
 
   benchmarks/scaling_check.py [NET...] [--ranks 1,2,4] [--batch N] [--rounds 5] [--seconds 4] [--namespaces]
                               [--unbound] [--set KEY=VALUE]... [--output FILE]
 
 NET: lenet, cifar, alexnet, googlenet or resnet50 (lenet cifar alexnet). All ranks share this machine and compute with
-one thread each; rank r is bound to processor r, modulo their number, as launchers do, unless --unbound. --batch is that
-of each rank. In each round the steps are predicted from kernels that are timed anew,
-and then trained for about --seconds. Prints the medians of both, their ratio, and the load of the machine; then JSON.
+one thread each; rank r is bound to processor r, modulo their number, as launchers do, unless --unbound. --batch is per
+rank. Each round predicts the steps from newly timed kernels, and then trains for about --seconds. Prints the medians of
+both, their ratio, and the load of the machine; then JSON.
 
---namespaces puts each process into a network namespace of its own, as in ranks_time.py: packets then cross a virtual
-cable and a bridge, which cost more than the loopback for which the model measures the processor.
+--namespaces puts each process into its own network namespace, as in ranks_time.py: packets then cross a virtual cable
+and a bridge, which cost more than the loopback for which the model measures the processor.
 """
 import argparse
 import json
@@ -27,12 +27,12 @@ from step_time import processor
 
 BATCH = {"lenet": 64, "cifar": 100, "alexnet": 32, "googlenet": 16, "resnet50": 8}
 CIFAR = ROOT / "examples" / "cifar10" / "cifar10_full_train_test.prototxt"
-# Beyond these a run would end before the log has a rate, or last for minutes.
+# With fewer steps the log would have no rate; with more a run would take minutes.
 FEWEST_STEPS, MOST_STEPS = 12, 2000
 
 
 def definition(net, batch):
-    """The text of a net whose data is constant."""
+    """The text of a net with constant data."""
     if net != "cifar":
         text = (ROOT / "benchmarks" / "nets" / f"{net}.prototxt").read_text()
         own = re.search(r"shape \{ dim: (\d+) dim: \d+ dim: \d+", text).group(1)
@@ -60,7 +60,7 @@ class Check:
         self.settings = [word for one in options.set for word in ("--set", one)]
 
     def predict(self, number):
-        """Milliseconds of a step by ranks, and what the network costs."""
+        """Predicted milliseconds per step by number of ranks, and the network's cost."""
         cache = self.folder / f"cache{number}"
         done = subprocess.run([self.caffe, "plan", self.solver, f"-ranks={','.join(map(str, self.options.ranks))}",
                                f"-ranks_per_machine={max(self.options.ranks)}", "-json", *self.settings], text=True,
@@ -72,7 +72,7 @@ class Check:
         return {int(row["ranks"]): row for row in rows}
 
     def train(self, ranks, steps):
-        """Milliseconds of a step of that many ranks."""
+        """Measured milliseconds per step with that many ranks."""
         run = [self.caffe, "train", self.solver, "--set", f"max_iter={steps + 1}", "--set", f"display={steps // 3}",
                *self.settings]
         with machines(ranks, ranks if self.options.namespaces else 0) as (places, store, _):

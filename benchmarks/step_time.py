@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How fast nets train, in images/s and as a share of what this machine's matrix product reaches.
+"""Measures the throughput of training, in images/s and as a share of this machine's matrix product rate.
 
   benchmarks/step_time.py [NET...] [--rounds 3] [--iterations 10] [--build build/cpu-release] [--output FILE]
 
-NET is lenet, alexnet, googlenet or resnet50 (all), or a prototxt whose data comes from DummyData or Input. Rounds
-alternate between the matrix product and each net, so both see the same machine. Prints JSON.
+NET is lenet, alexnet, googlenet or resnet50 (all), or a prototxt with data from DummyData or Input. Rounds alternate
+between the matrix product and each net, so both see the same machine load. Prints JSON.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ def run(*command):
 
 
 def step_times_ms(log):
-    """Times of the iterations that `caffe time` logs."""
+    """Times of the iterations that `caffe time` logged."""
     times = [float(text) for text in STEP.findall(log)]
     if not times:
         raise ValueError("no 'forward-backward time' line in the log of caffe time")

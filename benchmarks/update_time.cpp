@@ -1,5 +1,5 @@
-// What a solver's update costs, by what its step depends on: update_time NET.prototxt [ROUNDS]
-// prints one JSON object. Each round times every variant once, so all see the same machine.
+// Measures the cost of a solver's update, by the options that affect it: update_time NET.prototxt
+// [ROUNDS] prints one JSON object. Each round times every variant once, so all see the same load.
 #include <omp.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ constexpr VariantOptions kVariants[] = {
     {"lamb", "type: 'LAMB' momentum2: 0.999"},
 };
 
-// Wall-clock time, and the process's time on all its threads, which other work disturbs less.
+// Wall-clock time, and processor time of all threads, which other load affects less.
 struct Milliseconds {
   double wall = 0, processor = 0;
 
@@ -52,7 +52,8 @@ struct Milliseconds {
   }
 };
 
-// A net of its own: an updater's norms hold while nobody else writes the weights.
+// Has its own net, because an updater's cached norms are valid only while nobody else writes the
+// weights.
 class Variant {
  public:
   Variant(const VariantOptions& options, const caffe::NetParameter& net_param)
@@ -88,7 +89,8 @@ class Variant {
   std::vector<double> wall_, processor_;
 };
 
-// The file's net for training, with one record per batch: the update does not depend on it.
+// The file's net for training, with one record per batch, because updates do not depend on the
+// batch.
 caffe::NetParameter ReadNet(const char* file) {
   caffe::NetParameter param = caffe::ReadNetText(file);
   param.mutable_state()->set_phase(caffe::TRAIN);
@@ -138,7 +140,7 @@ int main(int argc, char** argv) {
     for (int round = -2; round < rounds; ++round) {
       for (Variant* variant : order) {
         variant->Step();
-        if (round < 0) variant->Forget();  // first touch of the history
+        if (round < 0) variant->Forget();  // warm-up: first touch of the history
       }
     }
     Print(order);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What each model of models/ costs: weights, arithmetic, memory as planned, and speed of use and of training.
+"""Measures the cost of each model of models/: weights, arithmetic, planned memory, speed of inference and training.
 
   benchmarks/zoo.py [FOLDER...] [--batch 16] [--iterations 3] [--build build/cpu-release] [--output FILE] [--table FILE]
 
-FOLDER is below models/ (all of them). Both nets of a model run on constant data in batches of --batch; a step of
-training is one forward and backward pass. Prints JSON; --table makes Markdown of a file that --output wrote, instead.
+FOLDER is below models/ (all of them). Both nets of a model run on constant data in batches of --batch; a training step is
+one forward and backward pass. Prints JSON; --table instead makes Markdown from a file that --output wrote.
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ from google.protobuf import text_format  # noqa: E402
 
 
 def constant_data(net, batch):
-    """The net with `batch` constant images in place of its data; for boxes, one box of class 0 an image or an empty grid."""
+    """The net with `batch` constant images instead of its data; detectors get one box of class 0 per image, or an empty grid."""
     data = caffe_pb2.LayerParameter(name="data", type="DummyData")
     for layer in list(net.layer):
         if layer.type == "Input":

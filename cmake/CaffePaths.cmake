@@ -1,6 +1,6 @@
-# The paths at which scripts written for Caffe look for programs under CAFFE_ROOT, as links to the
-# release build that was configured last: build/tools/caffe and the rest of tools, and what Caffe's
-# examples have there.
+# Links, at the paths where scripts written for Caffe look for programs under CAFFE_ROOT, to the
+# release build that was configured last: build/tools/caffe and the other tools, and the programs
+# of Caffe's examples.
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT PROJECT_BINARY_DIR MATCHES "^${PROJECT_SOURCE_DIR}/build/[^/]+$")
   return()
 endif()

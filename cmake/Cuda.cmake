@@ -1,7 +1,7 @@
-# -DCAFFE_CUDA=AUTO (the default) builds the CUDA backend where the toolkit, cuDNN's headers and
-# cudnn-frontend's are found; ON insists on them; OFF leaves no trace of them. Of the libraries only
-# the runtime is linked, statically: cuDNN, cuBLASLt and the driver are looked for when a CUDA
-# device is first used (src/caffe/device/vendor_library.hpp).
+# -DCAFFE_CUDA=AUTO (the default) builds the CUDA backend if the toolkit and the headers of cuDNN
+# and cudnn-frontend are found; ON requires them; OFF omits the backend. Only the runtime library is
+# linked, statically: cuDNN, cuBLASLt and the driver are loaded when a CUDA device is first used
+# (src/caffe/device/vendor_library.hpp).
 set(CAFFE_CUDA AUTO CACHE STRING "CUDA backend: AUTO, ON or OFF")
 set_property(CACHE CAFFE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(CAFFE_HAS_CUDA OFF)
@@ -21,7 +21,7 @@ if(CAFFE_CUDA)
   if(CAFFE_NVCC AND NOT CUDNN_INCLUDE_DIR)
     list(APPEND missing "cudnn_backend.h (cuDNN 9; set CUDNN_INCLUDE_DIR)")
   endif()
-  # scripts/install_dependencies.sh puts these headers there.
+  # scripts/install_dependencies.sh installs these headers there.
   set(cache_home $ENV{XDG_CACHE_HOME})
   if(NOT cache_home)
     set(cache_home $ENV{HOME}/.cache)
@@ -32,7 +32,7 @@ if(CAFFE_CUDA)
   endif()
 
   if(NOT missing)
-    # One architecture makes a development build quick: the preset cuda-distribution names them all.
+    # A single architecture keeps development builds fast; the preset cuda-distribution builds all.
     if(NOT CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 90)
     endif()
@@ -41,7 +41,7 @@ if(CAFFE_CUDA)
       set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
     endif()
     enable_language(CUDA)
-    # CMake 3.25 does not know how nvcc is told its C++ standard.
+    # CMake 3.25 does not know nvcc's option for this C++ standard.
     foreach(kind STANDARD EXTENSION)
       if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
         set(CMAKE_CUDA20_${kind}_COMPILE_OPTION -std=c++20)
@@ -50,8 +50,8 @@ if(CAFFE_CUDA)
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit 12.4 REQUIRED)
-    # A sixth of the size where code for seven targets is in one file. Drivers of CUDA 12 need not
-    # know how to unpack it.
+    # Compression reduces files with code for seven targets to a sixth of their size. Drivers of
+    # CUDA 12 may not be able to decompress it.
     if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
       string(APPEND CMAKE_CUDA_FLAGS " --compress-mode=size")
     endif()

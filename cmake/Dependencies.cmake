@@ -1,4 +1,4 @@
-# Every outside library, named once. scripts/install_dependencies.sh installs them.
+# All external libraries. scripts/install_dependencies.sh installs them.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Protobuf 3.21 REQUIRED)

@@ -1,5 +1,5 @@
-# LevelDB by header and library: Debian's leveldbConfig.cmake asks for the development files of
-# snappy, which only a static link would need.
+# Finds LevelDB by header and library: Debian's leveldbConfig.cmake requires the development files
+# of snappy, which only a static link would need.
 find_path(LEVELDB_INCLUDE_DIR leveldb/db.h)
 find_library(LEVELDB_LIBRARY leveldb)
 include(FindPackageHandleStandardArgs)

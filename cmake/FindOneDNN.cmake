@@ -1,6 +1,6 @@
-# oneDNN by header and library. Debian's dnnl-config.cmake insists on OpenCL's development
-# files although its CPU engine needs none. What scripts/install_dependencies.sh onednn3 has put
-# into build/onednn comes before the system's.
+# Finds oneDNN by header and library, because Debian's dnnl-config.cmake requires OpenCL's
+# development files although the CPU engine does not need them. A version in build/onednn, installed
+# by scripts/install_dependencies.sh onednn3, takes precedence over the system's.
 set(onednn_folder ${PROJECT_SOURCE_DIR}/build/onednn)
 find_path(ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp HINTS ${onednn_folder}/include)
 find_library(ONEDNN_LIBRARY dnnl HINTS ${onednn_folder}/lib)
@@ -23,8 +23,8 @@ if(OneDNN_FOUND AND NOT TARGET OneDNN::dnnl)
     IMPORTED_LOCATION ${ONEDNN_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${ONEDNN_INCLUDE_DIR})
 endif()
-# An installed tree takes a library along that the system does not have. A build finds it by its run path,
-# into which CMake itself puts no folder of the source tree.
+# An installed tree includes a library that the system does not have. A build finds it by its run
+# path, to which CMake itself adds no folder of the source tree.
 string(FIND "${ONEDNN_LIBRARY}" "${onednn_folder}/" position)
 if(position EQUAL 0)
   list(APPEND CMAKE_INSTALL_RPATH ${onednn_folder}/lib)

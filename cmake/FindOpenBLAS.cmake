@@ -1,6 +1,6 @@
-# OpenBLAS by header and library: Debian has them in a folder of the variant (pthread, openmp or
-# serial), and its OpenBLASConfig.cmake names no target. Without it products and convolutions of
-# doubles are made by the reference kernels; nothing else needs it.
+# Finds OpenBLAS by header and library: Debian has them in a folder per variant (pthread, openmp or
+# serial), and its OpenBLASConfig.cmake defines no target. Without OpenBLAS, reference kernels
+# compute matrix products and convolutions of doubles; nothing else needs it.
 set(openblas_variants openblas-pthread openblas-openmp openblas-serial openblas)
 find_path(OPENBLAS_INCLUDE_DIR openblas_config.h PATH_SUFFIXES ${openblas_variants})
 find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES ${openblas_variants})

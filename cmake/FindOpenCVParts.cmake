@@ -1,5 +1,5 @@
-# The OpenCV libraries we use, without the rest of OpenCV: Debian's OpenCVConfig.cmake comes only
-# with libopencv-dev, which pulls in every module and its dependencies. Without videoio, films and
+# Finds only the OpenCV libraries that we use: Debian's OpenCVConfig.cmake comes only with
+# libopencv-dev, which pulls in every module and its dependencies. Without videoio, videos and
 # cameras cannot be read; nothing else needs it.
 find_path(OPENCV_INCLUDE_DIR opencv2/core.hpp PATH_SUFFIXES opencv4)
 set(opencv_library_variables)

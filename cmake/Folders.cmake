@@ -1,19 +1,21 @@
-# What is inside libcaffe is "protected": seen by the tests, which link the library as it is compiled, and told
-# in its objects from what CAFFE_EXPORT marks ("default"), which is all that the installed one shows.
+# Internal symbols of libcaffe have visibility "protected": tests, which link the library as
+# compiled, can use them. CAFFE_EXPORT marks public symbols ("default"), the only ones that the
+# installed library exports.
 function(caffe_show target)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET protected CUDA_VISIBILITY_PRESET protected)
 endfunction()
 
-# caffe_see_inside(): the programs of this folder use what is inside libcaffe. Only where they ask the linker for
-# each address do they and the library agree on that of something protected.
+# caffe_see_inside(): the programs of this folder use internal symbols of libcaffe. A program and
+# the library agree on the addresses of protected symbols only if the program asks the linker for
+# each address.
 macro(caffe_see_inside)
   unset(CMAKE_CXX_VISIBILITY_PRESET)
   unset(CMAKE_VISIBILITY_INLINES_HIDDEN)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
 endmacro()
 
-# caffe_show_exports_alone(<library> <object library>...): of what the object libraries define, <library> shows what
-# CAFFE_EXPORT marks.
+# caffe_show_exports_alone(<library> <object library>...): of the symbols in the object libraries,
+# <library> exports only those marked with CAFFE_EXPORT.
 function(caffe_show_exports_alone library)
   list(TRANSFORM ARGN REPLACE ".+" "$<TARGET_OBJECTS:\\0>" OUTPUT_VARIABLE objects)
   set(names ${CMAKE_CURRENT_BINARY_DIR}/${library}_objects.txt)
@@ -27,15 +29,16 @@ function(caffe_show_exports_alone library)
   set_property(TARGET ${library} APPEND PROPERTY LINK_DEPENDS ${exports})
 endfunction()
 
-# caffe_precompile(<target> [<owner>]): what most sources include is parsed once for all of a target's,
-# where sources are joined, too; for those of another target as well that is compiled with the same options.
+# caffe_precompile(<target> [<owner>]): precompiles commonly included headers once for all sources
+# of a target that is built as unity; the result is shared with another target that has the same
+# compile options.
 function(caffe_precompile target)
   if(NOT CMAKE_UNITY_BUILD)  # there a source that lacks an include is found
     return()
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # ccache asks for the first. Precompiled, the library's headers are no system's, and GCC 12 warns of overflows
-    # in "text" + string that are none (its bug 105329).
+    # ccache needs -fpch-preprocess. In a precompiled header the library's headers are not system
+    # headers, so GCC 12 falsely warns of overflows in "text" + string (its bug 105329).
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess> $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
@@ -52,10 +55,10 @@ endfunction()
 
 # caffe_add_folder(<name> [HIDDEN] [LOOPS] [GLOBS pattern...] [EXCLUDE regex] [LINK target...])
 #
-# One OBJECT library per folder of src/caffe, so that registrars are never dropped by
-# the linker. Sources are globbed: adding a file edits no list. HIDDEN: no test names a function of it.
-# LOOPS: over elements, so that -O3 is worth its time.
-# PRECOMPILE: what its sources include is parsed once, for the target of that name or for its own.
+# One OBJECT library per folder of src/caffe, so that the linker never drops registrars. Sources are
+# globbed: no list has to be edited to add a file. HIDDEN: no test calls a function of the folder.
+# LOOPS: has loops over elements, which makes -O3 worth its time.
+# PRECOMPILE: common headers are precompiled, for the target of that name or for the folder itself.
 function(caffe_add_folder name)
   cmake_parse_arguments(ARG "HIDDEN;LOOPS" "EXCLUDE;PRECOMPILE" "GLOBS;LINK" ${ARGN})
   if(NOT ARG_GLOBS)
@@ -91,7 +94,7 @@ endfunction()
 
 # caffe_add_messages(<folder> <name>...)
 #
-# What protoc makes of <folder>/<name>.proto, into the library of that folder and the include
+# Adds protoc's output for <folder>/<name>.proto to the library of that folder and to the include
 # folder of caffe.pb.h.
 function(caffe_add_messages folder)
   set(messages)

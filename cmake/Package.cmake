@@ -1,4 +1,4 @@
-# What lets others build against an installed tree: CMake's find_package(Cortado) and pkg-config.
+# Lets others build against an installed tree, with CMake's find_package(Cortado) and pkg-config.
 include(CMakePackageConfigHelpers)
 set(package ${PROJECT_BINARY_DIR}/package)
 foreach(file CortadoConfig.cmake cortado.pc)

@@ -1,5 +1,5 @@
 # Debian packages of an installed tree: cpack -G DEB (scripts/release.sh deb). Each component of the
-# install rules is one package; what it needs is found by dpkg-shlibdeps.
+# install rules is one package; dpkg-shlibdeps determines its dependencies.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_VENDOR "The Cortado authors")
 set(CPACK_PACKAGE_CONTACT "The Cortado authors <maintainers@cortado.example>")
@@ -27,7 +27,7 @@ endfunction()
 caffe_package(programs cortado science "Caffe, compiled: training and inference of neural networks"
   "Reads the definitions, weights and databases of Caffe, compiles each net to a plan of kernels and memory, and trains or runs it. This package has the program caffe, the tools that make databases, the library, and the models and examples.")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS cortado-formats)
-# Both have /usr/bin/caffe.
+# Both install /usr/bin/caffe.
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONFLICTS "caffe-cpu, caffe-cuda")
 
 caffe_package(formats cortado-formats science "Image and video formats for Cortado"
@@ -47,7 +47,7 @@ if(CAFFE_PYTHON_VERSION)
   caffe_package(python python3-cortado python "Python package caffe, by Cortado"
     "Nets, solvers and layers with the names of pycaffe, for the Python of this distribution.")
   set(CPACK_COMPONENT_PYTHON_DEPENDS programs)
-  # A compiled module serves one minor version.
+  # A compiled module works with one minor version only.
   string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" this ${CAFFE_PYTHON_VERSION})
   math(EXPR next "${CMAKE_MATCH_2} + 1")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS

@@ -1,7 +1,7 @@
 # -DCAFFE_SANITIZE=address,undefined or =thread; the presets asan and tsan set it.
 if(CAFFE_SANITIZE)
   add_compile_options(-fsanitize=${CAFFE_SANITIZE} -fno-omit-frame-pointer -g1)
-  # GCC's own manual warns that instrumented code sets this warning off falsely.
+  # According to GCC's manual, instrumented code causes false positives of this warning.
   add_compile_options(-Wno-maybe-uninitialized)
   add_link_options(-fsanitize=${CAFFE_SANITIZE})
   if(CAFFE_SANITIZE MATCHES "undefined")

@@ -1,10 +1,12 @@
-# Unity builds whose objects do not depend on where the source folder lies, so that ccache finds them
-# from every clone. CMake's own unity sources name absolute paths (UNITY_BUILD_RELOCATABLE comes with
-# CMake 4.0), which appear in __FILE__ and so in what is compiled. These name paths below the source
-# folder. Targets ask for them as usual: UNITY_BUILD, UNITY_BUILD_BATCH_SIZE, and on a source
-# SKIP_UNITY_BUILD_INCLUSION; a source with compile options of its own is compiled by itself.
+# Unity builds whose objects do not depend on the location of the source folder, so that ccache
+# finds them from every clone. CMake's own unity sources contain absolute paths
+# (UNITY_BUILD_RELOCATABLE comes with CMake 4.0), which appear in __FILE__ and thus in the compiled
+# code. These contain paths relative to the source folder. Targets use the normal properties:
+# UNITY_BUILD, UNITY_BUILD_BATCH_SIZE, and on a source SKIP_UNITY_BUILD_INCLUSION; a source with its
+# own compile options is compiled separately.
 
-# caffe_joins(<variable> <target> <source>): whether a unity source may include this one.
+# caffe_joins(<variable> <target> <source>): sets the variable to TRUE if a unity source may include
+# this source.
 function(caffe_joins variable target source)
   set(${variable} FALSE PARENT_SCOPE)
   get_source_file_property(language ${source} TARGET_DIRECTORY ${target} LANGUAGE)
@@ -81,7 +83,7 @@ function(caffe_join_sources_below folder root)
   endforeach()
 endfunction()
 
-# When all targets and their properties are known.
+# Deferred until all targets and their properties are known.
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH caffe_unity_root)
 cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY [[${CMAKE_SOURCE_DIR}]]
                CALL caffe_join_sources_below [[${CMAKE_SOURCE_DIR}]] [[${caffe_unity_root}]])")

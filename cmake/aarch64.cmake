@@ -1,4 +1,4 @@
-# Toolchain: for 64-bit Arm, by Debian's cross compiler (scripts/install_dependencies.sh test).
+# Toolchain for 64-bit Arm with Debian's cross compiler (scripts/install_dependencies.sh test).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

@@ -1,7 +1,8 @@
 #!/bin/sh
-# exported_symbols.sh READELF OBJECTS: prints a version script that shows what the object files named in file OBJECTS
-# define with default visibility, and nothing else. Functions for several processors and their resolvers are such
-# whatever the compiler is told.
+# exported_symbols.sh READELF OBJECTS: prints a version script that exports exactly the symbols
+# which the object files named in file OBJECTS define with default visibility, except functions with
+# variants per processor and their resolvers, which have default visibility whatever the compiler
+# options.
 set -e
 echo '{ global:'
 tr '\n' '\0' < "$2" | xargs -0 "$1" --wide --symbols |

@@ -3,8 +3,8 @@
 
   python/classify.py INPUT OUTPUT.npy --model_def deploy.prototxt --pretrained_model net.caffemodel
 
-INPUT: an image, a folder of images (--ext, in order of their names), or a .npy file with an array (N, H, W, C) of values
-in [0, 1]. Needs Pillow; shows progress with tqdm.
+INPUT: an image, a folder of images (with extension --ext, in the order of their names), or a .npy file with an array (N, H, W, C)
+of values in [0, 1]. Needs Pillow; shows progress if tqdm is installed.
 """
 import argparse
 import pathlib
@@ -17,11 +17,11 @@ import numpy as np
 from image_options import add_image_options, image_settings, progress
 
 CAFFENET = pathlib.Path(__file__).resolve().parent.parent / "models" / "bvlc_reference_caffenet"
-AT_ONCE = 32  # images in memory, each in up to ten crops
+AT_ONCE = 32  # images in memory, each with up to ten crops
 
 
 def read_inputs(source, extension):
-    """The images' number, and a generator of them."""
+    """The number of images, and a generator of them."""
     source = pathlib.Path(source)
     if source.suffix == ".npy":
         images = np.load(source)
@@ -59,7 +59,7 @@ def main():
             batch = []
     print(f"Done in {time.monotonic() - start:.2f} s.")
     print(f"Saving results into {args.output_file}")
-    with open(args.output_file, "wb") as file:  # under this very name, also without .npy
+    with open(args.output_file, "wb") as file:  # np.save would append .npy to a file name
         np.save(file, np.concatenate(scores))
 
 

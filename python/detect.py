@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Scores windows of images, as R-CNN does; writes one row per window.
+"""Scores windows of images, like R-CNN; writes one row per window.
 
   python/detect.py INPUT OUTPUT --crop_mode=list --model_def deploy.prototxt --pretrained_model net.caffemodel
 
-INPUT: with --crop_mode=list a CSV file with columns filename, ymin, xmin, ymax, xmax (pixels); with selective_search a
-CSV file with column filename, or a text file with a name on each line. OUTPUT: .csv with filename, the window and class0,
-class1 ...; or .h5 with datasets filename, window (N, 4) and prediction (N, classes). Needs Pillow, and h5py for .h5.
+INPUT: with --crop_mode=list a CSV file with columns filename, ymin, xmin, ymax, xmax (pixels); with selective_search a CSV
+file with a column filename, or a text file with one name per line. OUTPUT: .csv with filename, the window and class0, class1
+...; or .h5 with datasets filename, window (N, 4) and prediction (N, classes). Needs Pillow, and h5py for .h5.
 """
 import argparse
 import csv
@@ -23,7 +23,7 @@ COORDINATES = ("ymin", "xmin", "ymax", "xmax")
 
 
 def read_table(path, columns):
-    """The rows of a CSV file as dicts; of a text file its lines, as filenames."""
+    """The rows of a CSV file as dicts; for a text file, its lines as filenames."""
     with open(path, newline="", encoding="utf-8") as file:
         if pathlib.Path(path).suffix == ".txt":
             return [{"filename": line.strip()} for line in file if line.strip()]
@@ -35,7 +35,7 @@ def read_table(path, columns):
 
 
 def windows_of(path):
-    """(filename, windows) by file, in the order of the first row of each."""
+    """(filename, windows) for each file, in the order of each file's first row."""
     found = {}
     for number, row in enumerate(read_table(path, ("filename", *COORDINATES)), 2):
         try:

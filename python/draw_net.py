@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws a net's prototxt as a picture, by Graphviz (Debian: python3-pydot graphviz).
+"""Draws a net's prototxt as a picture with Graphviz (Debian: python3-pydot graphviz).
 
   python/draw_net.py NET.prototxt PICTURE.png [--rankdir LR|TB|RL|BT] [--phase TRAIN|TEST|ALL] [--display_lrm]
 
-The picture's suffix names its format: png, pdf, svg ...
+The picture's suffix determines its format: png, pdf, svg ...
 """
 import argparse
 import sys

@@ -1,7 +1,7 @@
-"""For scripts of the repository: `import find_caffe` makes `import caffe` find the package as it was built.
+"""For scripts of the repository: after `import find_caffe`, `import caffe` finds the built package.
 
-That is an installed one or one on PYTHONPATH, else the one of CAFFE_BINARY_DIR (build/cpu-release). The folder of this
-file, where Python looks first for scripts that are in it, has caffe's sources without the compiled module: it comes last.
+That is an installed package or one on PYTHONPATH, else the one in CAFFE_BINARY_DIR (build/cpu-release). This file's own folder,
+which Python searches first for its scripts, has caffe's sources without the compiled module, so it is moved to the end.
 """
 import os
 import pathlib

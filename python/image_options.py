@@ -1,15 +1,15 @@
-"""What classify.py and detect.py have in common: options that say how images become a net's input."""
+"""Options shared by classify.py and detect.py: how images become a net's input."""
 import pathlib
 
 import caffe
 import numpy as np
 from caffe.proto import caffe_pb2
 
-IMAGENET_MEAN = "104,117,123"  # of ImageNet's training images by channel, blue first
+IMAGENET_MEAN = "104,117,123"  # means of ImageNet's training images, blue first
 
 
 def progress(items, count):
-    """The items, with a bar in a terminal where tqdm is installed."""
+    """The items, with a progress bar in a terminal if tqdm is installed."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -36,8 +36,8 @@ def image_settings(args, model_def):
 
 
 def read_mean(source, model_def):
-    """An array (C,), or (C, H, W) where that is the size of the net's input; a mean of another size, which is that of
-    whole images, is averaged over its pixels. None for ''."""
+    """An array (C,), or (C, H, W) if that is the size of the net's input. A mean of another size is averaged over its pixels,
+    because it is for whole images. None for ''."""
     if not source:
         return None
     suffix = pathlib.Path(source).suffix

@@ -1,7 +1,7 @@
 #!python
-"""Stands in a wheel's folder of scripts under a program's name and runs that program.
+"""Installed by a wheel as a script with a program's name; runs that program.
 
-The program itself is in package caffe, because only there its libraries have a fixed place beside it.
+The program itself is in package caffe, because only there its libraries are in a fixed place relative to it.
 """
 import os
 import sys

@@ -10,17 +10,17 @@ MEMORY_OF_A_COMPILER = 2 << 30  # bytes
 
 
 def compilers_at_once(cores, memory):
-    """How many compilers run at once on so many cores, with so many bytes of memory."""
+    """How many compilers may run at once with this number of cores and bytes of memory."""
     return max(1, min(cores, memory // MEMORY_OF_A_COMPILER))
 
 
 def available_cores():
-    """Those that this process may use: a container or `taskset` may give it fewer than the machine has."""
+    """The cores that this process may use: a container or `taskset` may give it fewer than the machine has."""
     return int(os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", 0)) or len(os.sched_getaffinity(0))
 
 
 def available_memory():
-    """Bytes that programs can use now."""
+    """Memory in bytes that programs can use now."""
     for line in pathlib.Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
@@ -28,9 +28,9 @@ def available_memory():
 
 
 def build(preset, jobs, targets=(), without=()):
-    """Whether `targets` of the preset could be built, or where there are none all of it `without` some programs.
+    """Builds `targets` of the preset; without targets, everything except the programs `without`. Returns True on success.
 
-    With CI in the environment a warning is an error; a user's compiler may know warnings that ours does not.
+    With CI in the environment warnings are errors; a user's compiler may have warnings that ours does not have.
     """
     folder = ROOT / "build" / preset
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def build(preset, jobs, targets=(), without=()):
 
 
 def outputs_of(folder, target):
-    """The files and targets of which one of CMake's `all` targets of a build folder consists."""
+    """The files and targets that CMake's target `all` of a build folder consists of."""
     said = subprocess.run(["ninja", "-C", str(folder), "-t", "query", target], check=True, text=True,
                           capture_output=True).stdout
     inputs = said.split("  input: phony\n")[1].split("  outputs:")[0].split()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Where the time of a build went, by ninja's own log.
+"""Shows where the time of a build went, from ninja's log.
 
     scripts/build_times.py BUILD [--top N]     e.g. scripts/build_times.py build/cpu-release --top 20
 
-Prints the seconds of folders, targets and single outputs, the slowest first. They are seconds of the clock: commands that
-run at the same time each count their own, and an object that ccache had counts almost nothing. The log keeps the last
-time of each output, so build into an empty folder with CCACHE_DISABLE=1 to see what a cold build takes.
+Prints the seconds of folders, targets and single outputs, the slowest first. Times are wall-clock seconds: commands that
+run at the same time each count fully, and objects from ccache take almost none. The log keeps the last time of each
+output, so build into an empty folder with CCACHE_DISABLE=1 to see the times of a cold build.
 """
 import argparse
 import collections
@@ -14,7 +14,7 @@ import sys
 
 
 def read_log(text):
-    """Seconds by output; a command with several outputs counts once, by its first one."""
+    """Seconds by output; a command with several outputs counts once, under its first one."""
     commands = {}
     for line in text.splitlines():
         fields = line.split("\t")
@@ -31,7 +31,7 @@ def read_log(text):
 
 
 def folder_and_target(output):
-    """tests/CMakeFiles/net_test.dir/a.cpp.o: tests, net_test. What belongs to no target's objects: its folder alone."""
+    """tests/CMakeFiles/net_test.dir/a.cpp.o: tests, net_test. For outputs that are not a target's objects, only the folder."""
     folder, found, rest = output.partition("CMakeFiles/")
     name = rest.split("/")[0]
     if found and name.endswith(".dir"):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds for all supported GPUs and packs what was built: cmake --install and scripts/pack.py.
+# Builds for all supported GPUs and packs the result: cmake --install and scripts/pack.py.
 #
 #   scripts/bundle.sh [--preset PRESET] [PACK_OPTION...]     PRESET is cuda-distribution
 #
-# A GPU, a driver or cuDNN's libraries are not needed here: bin/caffe-gpu-check of the bundle looks
-# for them where it runs. The archive is written into the build's folder.
+# No GPU, driver or cuDNN library is needed here: the bundle's bin/caffe-gpu-check looks for them
+# where it runs. The archive is written into the build's folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=cuda-distribution

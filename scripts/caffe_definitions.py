@@ -1,10 +1,10 @@
-"""Makes `caffe.net_spec` and `caffe.proto` importable from a checkout in which nothing was built.
+"""Makes `caffe.net_spec` and `caffe.proto` importable from a checkout without a build.
 
     import caffe_definitions
     caffe_definitions.provide()
     from caffe import net_spec
 
-Needs protoc and Python's protobuf. The compiled part of the package is not there.
+Needs protoc and Python's protobuf. The compiled part of the package is not available.
 """
 import atexit
 import pathlib
@@ -18,9 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def provide():
-    """Puts a package `caffe` in place whose modules are those of python/caffe and of the schema.
+    """Installs a package `caffe` with the modules of python/caffe and of the schema.
 
-    Does nothing where a package `caffe` was imported already.
+    Does nothing if a package `caffe` was imported already.
     """
     if "caffe" in sys.modules:
         return

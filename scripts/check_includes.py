@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks every #include, and every use of the façade Caffe::, against the tables of ARCHITECTURE.md.
 
-  scripts/check_includes.py [ROOT]     prints file:line with what is allowed there; exits with 1 on a breach
+  scripts/check_includes.py [ROOT]     prints file:line and what is allowed there; exits with 1 on a violation
 """
 import fnmatch
 import pathlib
@@ -30,7 +30,7 @@ class Rules:
         self.outside = [(name, cells) for names, cells in read_table(text, "Outside name") for name in names]
 
     def place(self, path):
-        """A file's place: its path in src/caffe or the repository, without suffix; public headers in their folder."""
+        """A file's place: its path in src/caffe or the repository, without suffix; for public headers in their folder."""
         parts = path.with_suffix("").parts
         if parts[:2] == ("src", "caffe"):
             return "/".join(parts[2:])
@@ -43,7 +43,7 @@ class Rules:
         return next((folder for pattern, folder in self.public if fnmatch.fnmatch(name, pattern)), None)
 
     def allowed(self, place):
-        """Folders that a file at this place may include besides its own; None where no row covers it."""
+        """Folders that a file at this place may include besides its own; None if no row covers it."""
         folder = place.split("/")[0]
         if folder == "public":
             return ["any"]
@@ -57,7 +57,7 @@ class Rules:
         return None
 
     def breach(self, place, header):
-        """What is wrong with including this header at this place, or None."""
+        """Describes what is wrong with including this header at this place; None if it is allowed."""
         for pattern, legal in self.outside:
             if fnmatch.fnmatch(header, pattern) and not within(place, legal):
                 return f"{header} is legal only in {', '.join(legal)}"

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Holds what nvcc makes of the hot CUDA kernels to the limits of scripts/sass_limits.json.
+"""Compares nvcc's code for the hot CUDA kernels with the limits in scripts/sass_limits.json.
 
     scripts/check_sass.py                   compile for sm_90, disassemble, compare, print the table
-    scripts/check_sass.py --only lrn        kernels whose name has the text
-    scripts/check_sass.py --markdown        the table as docs/gpu_internals.md has it
+    scripts/check_sass.py --only lrn        kernels whose name contains the text
+    scripts/check_sass.py --markdown        the table in the form of docs/gpu_internals.md
     scripts/check_sass.py --path NAME       the instructions of one kernel's loop
-    scripts/check_sass.py --record          make what it measures the limits, with some slack
+    scripts/check_sass.py --record          set the limits to the measured values, with some slack
 
-It stands in for a GPU: a kernel that only moves memory is as fast as memory if its loop issues few
-enough instructions, in wide accesses, with enough loads in flight. Needs nvcc (PATH, CUDA_HOME or
+It replaces a GPU: a kernel that only moves memory runs at memory speed if its loop issues few enough
+instructions, in wide accesses, with enough loads in flight. Needs nvcc (PATH, CUDA_HOME or
 /usr/local/cuda) and nvdisasm (there, or where scripts/install_dependencies.sh cuda puts it).
 
 The model, for an H200: a loop takes the longest of
@@ -17,14 +17,14 @@ The model, for an H200: a loop takes the longest of
     issue     instructions / (132 SMs x 4 schedulers x 1.755 GHz x 0.85), and likewise what one unit
               of an SM executes per clock: integers, comparisons and conversions 64, roots and
               powers 16, L1 accesses 128 bytes
-    latency   what a warp loads before it waits, times the warps that an SM holds, arrives 0.8 us
-              later; loads that hit L1 or L2 (bytes that do not reach memory) count nothing
+    latency   loads of a warp before it waits, times the warps per SM, arrive 0.8 us later; loads that
+              hit L1 or L2 (bytes that do not reach memory) do not count
 
-"share" is memory's time over that. Entries of the limits say per kernel: `source`, `kernel` (a
-pattern of the mangled name), `stores` or, for sums, `loads` (bytes of global memory per element,
-which tell the elements of a trip), `memory` (bytes per element that reach memory), `trips` (how
-often the loops inside run) and, where a kernel has several loops, `bytes` (what the one meant moves
-as it is written) and `access` (bytes of its narrowest access). Instructions are those of a thread.
+"share" is memory's time divided by that. Entries of the limits give per kernel: `source`, `kernel` (a
+pattern of the mangled name), `stores` or, for sums, `loads` (bytes of global memory per element, from
+which the elements of a trip follow), `memory` (bytes per element that reach memory), `trips` (how
+often the inner loops run) and, if a kernel has several loops, `bytes` (bytes that the intended loop
+moves as written) and `access` (bytes of its narrowest access). Instructions are per thread.
 """
 import argparse
 import concurrent.futures
@@ -50,7 +50,7 @@ ISSUE_SHARE = 0.85
 LATENCY = 0.8e-6
 SM_REGISTERS, SM_THREADS, SM_BLOCKS, BLOCK_THREADS = 65536, 2048, 32, 256
 
-# Lanes that an SM's units take per clock.
+# Lanes that an SM's units process per clock.
 UNIT_RATES = {"alu": 64, "imad": 64, "special": 16}
 UNITS = {
     "alu": {"IADD3", "LOP3", "LEA", "ISETP", "FSETP", "DSETP", "FMNMX", "IMNMX", "VIMNMX", "SEL",
@@ -58,12 +58,12 @@ UNITS = {
     "imad": {"IMAD"},
     "special": {"MUFU", "F2F", "I2F", "F2I", "FRND", "I2FP"},
 }
-# What a division is made of.
+# Opcodes that a division consists of.
 DIVISIONS = {"FCHK", "CALL"}
 
 
 class Missing(Exception):
-    """A tool is not there."""
+    """A tool is missing."""
 
 
 def find_tool(name):
@@ -78,13 +78,13 @@ def find_tool(name):
 
 @dataclass
 class Source:
-    functions: dict  # by mangled name
+    functions: dict  # keyed by mangled name
     registers: dict
     spills: dict  # bytes
 
 
 def parse_resources(log):
-    """Registers and spilled bytes of each kernel in what ptxas -v says."""
+    """Registers and spilled bytes of each kernel, from the output of ptxas -v."""
     registers, spills, name = {}, {}, None
     for line in log.splitlines():
         if found := re.search(r"(?:Compiling entry function|Function properties for) '?([\w$]+)", line):
@@ -113,11 +113,11 @@ def compile_source(name):
 
 @dataclass
 class Measured:
-    elements: float      # of a thread per trip
+    elements: float      # per thread and trip
     instructions: float  # per element
     registers: int
     narrowest: int       # bytes of the smallest global access
-    predicated: int      # global loads under a predicate
+    predicated: int      # global loads with a predicate
     divisions: int       # slow paths that the loop may call
     spills: int          # bytes
     in_flight: int       # loads
@@ -140,14 +140,14 @@ def bytes_of(path, stores):
 
 
 def elements_of(entry, path):
-    """Elements of a trip."""
+    """Elements per trip."""
     if "elements" in entry:
         return entry["elements"]
     return bytes_of(path, "stores" in entry) / entry["stores" if "stores" in entry else "loads"]
 
 
 def model(path, elements, memory, warps, bytes_in_flight):
-    """Seconds that the chip takes for one element, by what limits it."""
+    """The chip's time for one element in seconds, for each limit."""
     per_element = {"all": sum(times for _, times in path) / elements}
     for unit, names in UNITS.items():
         per_element[unit] = sum(times for i, times in path if i.name in names) / elements
@@ -197,7 +197,7 @@ def violations(name, measured, limits):
 
 
 def limits_of(m):
-    """What is measured, with slack for another version of the compiler."""
+    """The measured values as limits, with slack for other versions of the compiler."""
     return {"instructions": round(m.instructions * 1.1, 1), "registers": -(-m.registers * 11 // 80) * 8,
             "narrowest": m.narrowest, "predicated": m.predicated, "divisions": m.divisions,
             "spills": m.spills, "in_flight": m.in_flight, "share": round(m.share * 0.95, 2)}

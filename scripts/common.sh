@@ -1,7 +1,7 @@
-# Sourced by the scripts beside it.
+# Sourced by the other scripts in this folder.
 
-# A Python that can import the modules named, or nothing. The distribution's own interpreter has the
-# packages that install_dependencies.sh installs; a newer one earlier in PATH may not.
+# Prints a Python that can import the given modules, or nothing. The distribution's interpreter has
+# the packages that install_dependencies.sh installs; a newer one earlier in PATH may not.
 find_python() {
   local candidate import
   import="import $(IFS=,; echo "$*")"
@@ -13,7 +13,7 @@ find_python() {
   done
 }
 
-# Seconds as "1 min 05 s".
+# Formats seconds as "1 min 05 s".
 duration() {
   if [ "$1" -lt 60 ]; then echo "$1 s"; else printf '%d min %02d s\n' $(($1 / 60)) $(($1 % 60)); fi
 }

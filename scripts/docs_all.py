@@ -3,11 +3,11 @@
 
   scripts/docs_all.py [--check | --all FILE]
 
-  --check     changes nothing and fails when llms.txt is out of date
-  --all FILE  writes all pages to FILE, as the site has them in docs/all.md
+  --check     changes nothing and fails if llms.txt is out of date
+  --all FILE  writes all pages to FILE, like docs/all.md on the site
 
-Pages and their order are those of the site (nav in mkdocs.yml). A page's description is that of the
-tables in README.md and docs/README.md, else its first sentence. Needs PyYAML.
+Pages and their order are those of the site (nav in mkdocs.yml). A page's description comes from the
+tables in README.md and docs/README.md, else it is the page's first sentence. Needs PyYAML.
 """
 import argparse
 import os
@@ -30,7 +30,7 @@ HEAD = """<!-- Made by scripts/docs_all.py from the pages that mkdocs.yml names.
 
 def sections():
     """(title, [page]) of the site's navigation."""
-    # The base loader takes the file's Python tags for plain text.
+    # The base loader treats the file's Python tags as plain text.
     nav = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), yaml.BaseLoader)["nav"]
     for section in nav:
         for title, entries in section.items():
@@ -39,7 +39,7 @@ def sections():
 
 
 def paragraphs(page):
-    """Paragraphs of a page: no code, comments, headings, tables, pictures or lists."""
+    """Paragraphs of a page, without code, comments, headings, tables, pictures and lists."""
     text = FENCED.sub("", COMMENT.sub("", page.read_text(encoding="utf-8")))
     parts = [part for part in re.split(r"\n\s*\n", text) if re.match(r"[\w`*]", part) and not part.startswith("* ")]
     return [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(part.split())) for part in parts]
@@ -50,7 +50,7 @@ def title(page):
 
 
 def descriptions():
-    """What the tables of README.md and docs/README.md say of each page that they link to."""
+    """Descriptions of pages, from the tables of README.md and docs/README.md that link to them."""
     found = {}
     for page in (ROOT / "README.md", ROOT / "docs" / "README.md"):
         for links, text in re.findall(r"^\| (\[.*?) \| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE):
@@ -63,7 +63,7 @@ def first_sentence(page):
 
 
 def relinked(page, folder):
-    """A page's text with links that hold in another folder."""
+    """A page's text with links adjusted to another folder."""
     def target(link):
         path = os.path.relpath(page.parent / link[1] if link[1] else page, folder)
         return f"]({path}{link[2] or ''})"

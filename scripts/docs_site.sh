@@ -3,12 +3,12 @@
 #
 #   scripts/docs_site.sh [--no-api]
 #
-#   --no-api   the pages alone: no Doxygen, no build needed
+#   --no-api   only the pages: needs neither Doxygen nor a build
 #
-# Broken links and anchors, and warnings of Doxygen, are failures. Search needs a server:
-# python3 -m http.server --directory build/site. Needs scripts/install_dependencies.sh docs; the rest comes
+# Broken links and anchors, and warnings of Doxygen, are errors. Search needs a server: python3 -m
+# http.server --directory build/site. Needs scripts/install_dependencies.sh docs; the rest comes
 # from the Python package index into build/docs-venv (docs/site/requirements.txt). The Python
-# reference describes the module of the build (build/cpu-release, or CAFFE_BINARY_DIR).
+# reference describes the built module (build/cpu-release, or CAFFE_BINARY_DIR).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# environment FOLDER REQUIREMENTS: a virtual environment beside the system's packages.
+# environment FOLDER REQUIREMENTS: makes a virtual environment that can use the system's packages.
 environment() {
   local python
   cmp -s "$2" "$1/requirements.txt" && return
@@ -43,7 +43,8 @@ if [ -n "$api" ]; then
   (cat docs/site/Doxyfile; echo "PROJECT_NUMBER = $version"; echo "OUTPUT_DIRECTORY = build/site/api/cpp"
    echo "WARN_AS_ERROR = FAIL_ON_WARNINGS") | doxygen -
   PYTHONPATH=python build/docs-venv/bin/pdoc --no-show-source --output-directory build/site/api/python caffe
-  # Of functions of the extension pdoc does not know the parameters; their texts begin with them.
+  # pdoc does not know the parameters of the extension's functions; their docstrings begin with
+  # them.
   find build/site/api/python -name '*.html' -exec sed -i 's|<span class="n">unknown</span>|...|' {} +
 fi
 echo "The site is in build/site; to read it: python3 -m http.server --directory build/site"

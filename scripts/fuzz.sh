@@ -1,35 +1,34 @@
 #!/usr/bin/env bash
-# Feeds mutated files to the readers, runs the nets and solvers they define, makes random nets and
-# random calls of the Python package, and imports mutated ONNX models.
+# Feeds mutated files to the readers, runs the nets and solvers that they define, makes random nets
+# and random calls of the Python package, and imports mutated ONNX models.
 #
 #   scripts/fuzz.sh [--seconds N | --total-minutes N] [--jobs N] [--plain] [--corpus FILE] [TARGET...]
 #   scripts/fuzz.sh --merge [TARGET...]
 #
 #   --seconds N        how long each target runs, on average (3600)
-#   --total-minutes N  how long all of them take together, by the clock
+#   --total-minutes N  wall-clock time of all of them together
 #   --jobs N           how many targets run at once (all)
-#   --plain            without libFuzzer and AddressSanitizer: fuzz_replay of build/cpu-release,
-#                      which changes inputs blindly; taken by itself where there is no clang 15 or
-#                      newer
-#   --corpus FILE      begins with the inputs of this archive too
-#   --merge            runs nothing: packs tests/fuzz/corpus and the few inputs found so far that reach
-#                      code which those there do not into the archive build/fuzz/corpus.tar.gz
+#   --plain            without libFuzzer and AddressSanitizer: uses fuzz_replay of
+#                      build/cpu-release, which changes inputs blindly; the default if there is no
+#                      clang 15 or newer
+#   --corpus FILE      also starts from the inputs in this archive
+#   --merge            runs nothing: packs tests/fuzz/corpus, and those inputs found so far that
+#                      reach more code, into the archive build/fuzz/corpus.tar.gz
 #   TARGET             annotated_datum, hdf5, text_net, ... (tests/fuzz/*_fuzz.cpp), python_api,
-#                      onnx_import, geometry, dag, cluster; all of them if none is given. The last
-#                      five are no libFuzzer programs, and are always those of build/cpu-release.
-#                      onnx_import needs build/onnx-venv (scripts/install_dependencies.sh onnx), and
-#                      is left out without it.
+#                      onnx_import, geometry, dag, cluster; default: all. The last five are not
+#                      libFuzzer programs, and always run from build/cpu-release. onnx_import needs
+#                      build/onnx-venv (scripts/install_dependencies.sh onnx), and is skipped
+#                      without it.
 #
-# Targets run in slices of at most three minutes. The next slice goes to the target that has had
-# the least of the processor, so a busy machine slows all of them alike. A target whose last slice
+# Targets run in slices of at most three minutes. The next slice goes to the target that has had the
+# least processor time, so a busy machine slows all of them equally. A target whose last slice
 # reached new code may have twice as much as one whose slice did not.
 #
-# Prints a table: how many inputs, nets, clusters or calls each target has run, and how long. It is
-# printed after Ctrl-C or SIGTERM too; a batch of 20 nets or clusters that is cut off is not
-# counted. A crash, a leak, an input that takes more than 30 s or 2 GiB ends a target; the input is
-# kept in build/fuzz/found/TARGET. New inputs that reach new code are kept in
-# build/fuzz/corpus/TARGET. libFuzzer needs clang 15 or newer (scripts/install_dependencies.sh
-# fuzz).
+# Prints a table of how many inputs, nets, clusters or calls each target has run, and how long, also
+# after Ctrl-C or SIGTERM; an interrupted batch of 20 nets or clusters is not counted. A crash, a
+# leak, and an input that takes more than 30 s or 2 GiB end a target; the input is kept in
+# build/fuzz/found/TARGET. New inputs that reach new code are kept in build/fuzz/corpus/TARGET.
+# libFuzzer needs clang 15 or newer (scripts/install_dependencies.sh fuzz).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
@@ -71,7 +70,7 @@ if [ -n "$merge" ] && [ -n "$plain" ]; then
   exit 2
 fi
 
-# The build that a target is of, and what is built for it.
+# The preset of a target, and the program built for it.
 preset_of() {
   case "$1" in
     python_api|onnx_import|geometry|dag|cluster) echo cpu-release ;;
@@ -96,13 +95,13 @@ for preset in fuzz cpu-release; do
   cmake --build --preset $preset --target "${programs[@]}"
 done
 
-# OpenMP's threads would outnumber the cores; one is enough for inputs of this size.
+# OpenMP's threads would outnumber the cores; one thread is enough for inputs of this size.
 export OMP_NUM_THREADS=1 GLOG_minloglevel=3 ASAN_OPTIONS=allocator_may_return_null=1
 first_seed=$(date +%s)  # another one each time; it is in the log
 kind=${merge:+_merge}
 log_of() { echo "build/fuzz/$1$kind.log"; }
 
-# Nets or clusters of ever new seeds, until SIGTERM or the end of the slice.
+# Runs nets or clusters with ever new seeds, until SIGTERM or the end of the slice.
 run_seeds() {
   local target="$1" slice_seconds="$2" from="$3" end count=20
   end=$((SECONDS + slice_seconds))
@@ -113,7 +112,7 @@ run_seeds() {
   done
 }
 
-# A target for some seconds, with a seed.
+# Runs a target for some seconds with a seed.
 run_target() {
   local target="$1" slice_seconds="$2" seed="$3"
   local dictionary="tests/fuzz/$1.dict" found="build/fuzz/found/$1"
@@ -146,8 +145,8 @@ run_target() {
   esac
 }
 
-# A slice in a group of processes of its own, which SIGTERM ends as a whole: its log still says what
-# it took of the processor, and to be stopped is no finding.
+# Runs a slice in its own process group, which SIGTERM ends as a whole. Its log still reports its
+# processor time, and being stopped is not a finding.
 run_slice() {
   local is_stopped="" status=0
   trap 'is_stopped=1' INT TERM
@@ -157,17 +156,17 @@ run_slice() {
   exit $status
 }
 
-# What a log says was run.
+# The number of executions in a log.
 executions_in() {
   awk '/^stat::number_of_executed_units:/ { all += $2 }
        / mutations$/ || /^[0-9]+ (nets|clusters),/ { all += $1 }
        /^(python_api|onnx_import): [0-9]+ calls/ { all += $2 }
        END { print all + 0 }' "$1"
 }
-# Minutes of the processor.
+# Processor time in minutes.
 minutes_in() { awk '/^processor:/ { all += $2 + $3 } END { printf "%.1f\n", all / 60 }' "$1"; }
-# What counts when targets take turns: the processor's seconds, and a tenth of the clock's, so that
-# a target which only waits gets few more turns than the others. Half of it after new code.
+# The quantity by which targets take turns: processor seconds plus a tenth of wall-clock seconds, so
+# that a target which only waits gets few more turns than the others. Half of it after new code.
 share_in() {
   awk '/^stat::new_units_added:/ { added = $2 }
        /^processor:/ { all += $2 + $3 + $5 / 10; last = added; added = 0 }
@@ -183,7 +182,7 @@ start_slice() {
   slices[$target]=$((slice + 1))
 }
 
-# Waits for a slice to end, or for a signal.
+# Waits for the end of a slice, or for a signal.
 finish_one() {
   local pid="" target status=0
   wait -n -p pid "${!running[@]}" || status=$?
@@ -196,8 +195,8 @@ finish_one() {
   fi
 }
 
-# The target whose turn it is: one that has not run yet, else the one that took least; empty where
-# all run or have failed.
+# The next target: one that has not run yet, else the one with the smallest share; empty if all run
+# or have failed.
 next_target() {
   local target
   for target in "${targets[@]}"; do
@@ -219,7 +218,7 @@ print_table() {
   done
 }
 
-# Ends what runs, and says what was run until then.
+# Ends running targets, and prints what was run until then.
 stop() {
   trap '' HUP INT TERM
   local pid
@@ -239,7 +238,7 @@ for target in "${targets[@]}"; do
   : >"$(log_of "$target")"
 done
 
-# Seconds that all targets take together, and one of them at a time.
+# Seconds of all targets together, and of one target at a time.
 at_once=$((jobs < ${#targets[@]} ? jobs : ${#targets[@]}))
 if [ -n "$total_minutes" ]; then
   total_seconds=$((total_minutes * 60))
@@ -251,7 +250,7 @@ rounds=$(((seconds + 179) / 180))
 slice_seconds=$((seconds / (rounds > 0 ? rounds : 1)))
 [ $slice_seconds -gt 0 ] || slice_seconds=1
 
-# Every target runs once, even where one before it took longer than it should.
+# Every target runs once, even if one before it took too long.
 may_start() {
   [ -n "$1" ] || return 1
   if [ -z "${slices[$1]:-}" ]; then return 0; fi

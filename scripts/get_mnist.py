@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Finds the MNIST digits, or downloads them, or has digits rendered instead, and says which.
+"""Finds the MNIST digits, downloads them, or renders digits instead, and reports which.
 
   scripts/get_mnist.py [--mnist DIR]
 
-Looks in DIR, or MNIST_DIR, and nowhere else where one is given; else in data/mnist; else downloads into it and
-checks SHA-256; else, without a network, renders digits into data/generated_digits. Prints two lines: the folder,
-and what is in it.
+Looks only in DIR or MNIST_DIR if one is given; else in data/mnist; else downloads into it and checks SHA-256; else,
+without a network, renders digits into data/generated_digits. Prints two lines: the folder, and a description of its
+content.
 """
 import argparse
 import hashlib
@@ -34,7 +34,7 @@ def digest(path):
 
 
 def missing(folder):
-    """Names of the four files that the folder has neither plain nor gzipped."""
+    """Names of those of the four files that the folder has neither plain nor gzipped."""
     return [name[:-3] for name in SHA256 if not (folder / name).exists() and not (folder / name[:-3]).exists()]
 
 
@@ -48,7 +48,7 @@ def describe(folder):
 
 
 def can_resolve(url):
-    """Whether the host's name resolves; a resolver without a network may take minutes to say no."""
+    """True if the host's name resolves; a resolver without a network may take minutes to answer."""
     found = []
 
     def resolve():
@@ -64,7 +64,7 @@ def can_resolve(url):
 
 
 def fetch(url, target, wanted):
-    """Downloads a file; it appears under its name only when it is whole and right."""
+    """Downloads a file; it gets its name only when it is complete and verified."""
     partial = target.with_name(target.name + ".partial")
     with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer, partial.open("wb") as out:
         size, done = int(answer.headers.get("Content-Length") or 0), 0
@@ -81,7 +81,7 @@ def fetch(url, target, wanted):
 
 
 def download(folder, mirrors=MIRRORS):
-    """The mirror that delivered, or None; says why each did not."""
+    """The mirror that delivered the files, or None; reports why each failed."""
     folder.mkdir(parents=True, exist_ok=True)
     for mirror in mirrors:
         if urllib.parse.urlsplit(mirror).scheme != "file" and not os.environ.get("https_proxy") and not can_resolve(mirror):
@@ -107,7 +107,7 @@ def render(folder):
 
 
 def locate(given, home, mirrors=MIRRORS):
-    """(folder, description)."""
+    """Returns (folder, description)."""
     if given:
         folder = pathlib.Path(given).resolve()
         if absent := missing(folder):

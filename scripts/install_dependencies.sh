@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# The one list of packages this project needs, under their Debian 12 and Ubuntu 24.04 names.
+# The list of packages that this project needs, under their Debian 12 and Ubuntu 24.04 names.
 #
-#   scripts/install_dependencies.sh           what building needs
-#   scripts/install_dependencies.sh test      and what the tests need (scripts/test.sh)
-#   scripts/install_dependencies.sh develop   and the formatter and linter (the commit hooks)
-#   scripts/install_dependencies.sh fuzz      what building needs, and scripts/fuzz.sh
-#   scripts/install_dependencies.sh docs      what building needs, and scripts/docs_site.sh and
+#   scripts/install_dependencies.sh           packages for building
+#   scripts/install_dependencies.sh test      also those for the tests (scripts/test.sh)
+#   scripts/install_dependencies.sh develop   also the formatter and linter (the commit hooks)
+#   scripts/install_dependencies.sh fuzz      packages for building and for scripts/fuzz.sh
+#   scripts/install_dependencies.sh docs      packages for building, scripts/docs_site.sh and
 #                                             scripts/docs_images.py
-#   scripts/install_dependencies.sh video     what building needs, and what reads videos (VideoData)
-#   scripts/install_dependencies.sh onnx      and the tests of ONNX models (tests/onnx_models): onnx and
+#   scripts/install_dependencies.sh video     packages for building and for videos (VideoData)
+#   scripts/install_dependencies.sh onnx      also those for the tests of ONNX models: onnx and
 #                                             onnxruntime, into build/onnx-venv
-#   scripts/install_dependencies.sh cuda      what building needs, the header files of
+#   scripts/install_dependencies.sh cuda      packages for building; the header files of
 #                                             cudnn-frontend and nvdisasm (scripts/check_sass.py),
-#                                             into ~/.cache/cortado; the CUDA toolkit and cuDNN 9
-#                                             themselves are NVIDIA's to install
-#   scripts/install_dependencies.sh onednn3   what building needs, and oneDNN 3.2 beside the system's
-#                                             2.x, into build/onednn, where CMake looks first
+#                                             into ~/.cache/cortado; get the CUDA toolkit and cuDNN 9
+#                                             themselves from NVIDIA
+#   scripts/install_dependencies.sh onednn3   packages for building; oneDNN 3.2, in addition to the
+#                                             system's 2.x, in build/onednn, where CMake looks first
 #
-# Installs only what is missing, asks nothing, and says nothing when nothing is missing.
+# Installs only what is missing, asks nothing, and prints nothing if nothing is missing.
 set -euo pipefail
 
-# "a|b": either will do.
+# "a|b": either package satisfies the requirement.
 build=(
   build-essential 'cmake' 'ninja-build' ccache lld 'pkg-config|pkgconf' git ca-certificates
   libprotobuf-dev protobuf-compiler
@@ -40,14 +40,14 @@ test=(
   g++-aarch64-linux-gnu qemu-user
 )
 develop=(clang-format clang-tidy)
-# Debian 12's first clang with half floats, or Ubuntu's own.
+# Debian 12's first clang with half floats, or Ubuntu's default.
 fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev|libomp-18-dev')
 docs=(doxygen python3-venv python3-yaml python3-pil python3-matplotlib)
 video=(libopencv-videoio-dev)
 cuda=(python3-pip)
 onnx=(python3-venv)
 onednn3=(python3-pip)
-# Wheels of the Python package index.
+# Wheels from the Python package index.
 cudnn_frontend=nvidia-cudnn-frontend==1.23.0
 onnx_wheels=(onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 protobuf==7.36.2 pytest==9.2.0 pytest-xdist==3.8.0)
 nvdisasm=nvidia-cuda-nvdisasm==13.2.86 # reads the code of every older toolkit
@@ -68,7 +68,7 @@ case "$what" in
   *) sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
-# Without apt there is no list to compare with, so look for the tools themselves.
+# Without apt there are no package names to compare with, so check for the tools themselves.
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   absent=()
   for tool in c++ cmake ninja git pkg-config protoc python3; do
@@ -124,7 +124,7 @@ if [ "$(printf '%s\n' 3.25 "$version" | sort -V | head -n 1)" != 3.25 ]; then
   exit 1
 fi
 
-# fetch FOLDER ADVICE REQUIREMENT...: what the wheels hold, into FOLDER. Does nothing where they are.
+# fetch FOLDER ADVICE REQUIREMENT...: unpacks wheels into FOLDER, unless this was done already.
 fetch() {
   local folder=$1 advice=$2 scratch wheel
   shift 2
@@ -141,7 +141,7 @@ fetch() {
   rm -rf "$folder"
   mkdir -p "$folder"
   for wheel in "$scratch"/*.whl; do python3 -m zipfile -e "$wheel" "$folder"; done
-  # What wheels mean for an environment's root.
+  # Moves the files that a wheel installs into the root of an environment.
   for wheel in "$folder"/*.data/data; do
     if [ -d "$wheel" ]; then cp -R "$wheel"/. "$folder" && rm -rf "${wheel%/data}"; fi
   done
@@ -157,7 +157,7 @@ if [ "$what" = cuda ]; then
   chmod +x "$cache"/nvdisasm/nvidia/*/bin/nvdisasm # which zip files do not keep
 fi
 if [ "$what" = onnx ]; then
-  # Of the distribution's Python, for which the build makes package caffe.
+  # Uses the distribution's Python, for which the build makes package caffe.
   environment=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/onnx-venv
   if [ "$(cat "$environment/version" 2>/dev/null)" != "${onnx_wheels[*]}" ]; then
     echo "Installing ${onnx_wheels[*]} into $environment"
@@ -170,7 +170,7 @@ if [ "$what" = onednn3 ]; then
   folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/onednn
   fetch "$folder" "point CMake at another one: -DONEDNN_INCLUDE_DIR=folder -DONEDNN_LIBRARY=file" \
     "${onednn3_wheels[@]}"
-  # A wheel holds copies where the library's names are links.
+  # A wheel contains copies instead of symbolic links.
   (cd "$folder/lib" && rm -f libdnnl.so libdnnl.so.3.* && ln -s libdnnl.so.3 libdnnl.so)
   echo "A build folder that is configured already takes it with: cmake --fresh --preset cpu-release"
 fi

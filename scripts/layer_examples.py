@@ -1,4 +1,4 @@
-"""Runs the examples of docs/layers: nets that read no files but those made here."""
+"""Runs the examples of docs/layers: nets that read only files made here."""
 import contextlib
 import os
 import pathlib
@@ -28,7 +28,7 @@ def _database(name, records):
 
 
 def files():
-    """Writes what the examples of data layers read into the current folder."""
+    """Writes the input files of the data layers' examples into the current folder."""
     import h5py
     from PIL import Image
 
@@ -55,7 +55,7 @@ def files():
 
 @contextlib.contextmanager
 def folder():
-    """A new current folder with these files."""
+    """A temporary current folder with these files."""
     import sys
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as path:
@@ -72,7 +72,7 @@ def folder():
 def run(layer, example):
     """Runs forward and backward in such a folder; returns (name, shape) of each blob and parameter.
 
-    Inputs are numbers between 0 and 1 from a fixed seed. Raises ValueError where the example has no layer of the type, fails,
+    Inputs are numbers between 0 and 1 from a fixed seed. Raises ValueError if the example has no layer of the type, fails,
     or gives numbers that are not finite.
     """
     import caffe

@@ -3,10 +3,10 @@
 
   scripts/layer_pages.py [--caffe build/cpu-release/bin/caffe] [--check] [TYPE...]
 
-A page begins with what is written by hand: kind, first sentence, formula, bottoms and tops, an example and differences
-from each Caffe. The script runs the example and writes the shapes of its blobs below it, the options from `caffe layers`,
-and what supports and tests the type, from the sources and tests/. --check changes nothing and fails when a page is
-missing or out of date.
+The first half of a page is written by hand: kind, first sentence, formula, bottoms and tops, an example and differences
+between Caffes. The script runs the example and writes the shapes of its blobs below it, the options from `caffe layers`,
+and the type's support and tests, from the sources and tests/. --check changes nothing and fails if a page is missing or
+out of date.
 """
 import argparse
 import json
@@ -39,8 +39,8 @@ has all of them on one page.
 On the CPU every layer computes in DOUBLE, FLOAT, FLOAT16 and BFLOAT16; [precision.md](precision.md)
 says what is float all the same. `scripts/layer_pages.py` makes this page.
 """
-NOT_RUN = {"VideoData"}  # a build may have no reader of videos; tests/python/test_video.py has one
-FEEDERS = {"Input", "DummyData"}  # they stand in the checked nets to feed the others
+NOT_RUN = {"VideoData"}  # a build may have no video reader; tests/python/test_video.py tests it
+FEEDERS = {"Input", "DummyData"}  # they feed other layers in the checked nets
 
 
 def layer_types(caffe):
@@ -52,7 +52,7 @@ def layer_types(caffe):
 
 
 class Support:
-    """What the sources and the tests say of a type."""
+    """A type's support, derived from the sources and the tests."""
 
     def __init__(self):
         self._layers = [path.read_text(encoding="utf-8") for folder in ("src/caffe/layers", "python/src")
@@ -61,7 +61,7 @@ class Support:
         self._checked = (ROOT / "tests/layers/gradient_check_test.cpp").read_text(encoding="utf-8").split("TEST(LayersTest")[0]
 
     def cuda(self, layer):
-        """"no" of a type that is refused; a layer's source may hand its work to the processor, as data layers do."""
+        """"no" for a refused type; a layer's source may leave its work to the processor, as data layers do."""
         registration = re.compile(rf'REGISTER_LAYER_CLASS\({layer}\b|ReplaceCreator\("{layer}"')
         sources = [text for text in self._layers if registration.search(text)]
         if len(sources) > 1:
@@ -75,7 +75,7 @@ class Support:
         return "yes" if is_checked else "none"
 
     def onnx(self, layer):
-        """What caffe export makes of it."""
+        """How caffe export handles the type."""
         def is_named(pattern):
             return any(f'"{layer}"' in found for text in self._onnx for found in re.findall(pattern, text, re.DOTALL))
 
@@ -91,7 +91,7 @@ class Support:
 
 
 class Page:
-    """The half of a page that is written by hand."""
+    """The handwritten half of a page."""
 
     def __init__(self, layer):
         self.path = PAGES / f"{layer}.md"
@@ -109,7 +109,7 @@ class Page:
 
 
 def shapes(layer, example):
-    """Rows of a table: the blobs of the example and their shapes, those of the parameters too."""
+    """Table rows: the blobs of the example and their shapes, including parameters."""
     rows = ["| blob of the example | shape |", "|---|---|"]
     return rows + [f"| {name} | {' x '.join(map(str, shape)) or 'one number'} |" for name, shape in layer_examples.run(layer, example)]
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Renders digits as a stand-in for MNIST where there is no network: same files, same format.
+"""Renders digits as a substitute for MNIST without a network: same files, same format.
 
   scripts/make_digits.py FOLDER [--train 12000] [--test 2000] [--sheet FILE.png]
 
-Each digit is a few strokes. An image takes one of the ways to write its digit, bends, slants, turns, scales
-and shifts it, draws it with a pen of some thickness and adds noise. The same arguments give the same images.
-Needs Python 3 and NumPy.
+Each digit is a few strokes. For each image, one of several ways to write the digit is bent, slanted, rotated, scaled
+and shifted, drawn with a pen of random thickness, and gets noise. The same arguments give the same images. Needs
+Python 3 and NumPy.
 """
 import argparse
 import pathlib
@@ -15,7 +15,7 @@ import zlib
 import numpy as np
 
 SIZE = 28
-PEN_STEPS = 28  # segments per digit: every way of writing is resampled to as many
+PEN_STEPS = 28  # segments per digit, to which every way of writing is resampled
 
 
 def line(*points):
@@ -23,7 +23,7 @@ def line(*points):
 
 
 def arc(x, y, rx, ry, start, end, steps=14):
-    """From angle start to end in degrees, 0 to the right and 90 down (the y axis points down)."""
+    """An arc from angle start to end in degrees: 0 points to the right and 90 down (the y axis points down)."""
     angles = np.radians(np.linspace(start, end, steps))
     return np.stack([x + rx * np.cos(angles), y + ry * np.sin(angles)], axis=1)
 
@@ -32,7 +32,7 @@ def join(*strokes):
     return np.concatenate(strokes)
 
 
-# Ways to write each digit: a list of strokes, each a polyline in the unit square.
+# Ways to write each digit: lists of strokes, each a polyline in the unit square.
 WAYS = [
     [[arc(.5, .5, .30, .45, -90, 270, 28)],
      [arc(.5, .5, .38, .42, -70, 290, 28)],
@@ -69,7 +69,7 @@ WAYS = [
 
 
 def resample(strokes):
-    """PEN_STEPS segments of about equal length: arrays (PEN_STEPS, 2) of beginnings and of ends."""
+    """PEN_STEPS segments of about equal length: arrays (PEN_STEPS, 2) of start and end points."""
     lengths = [np.linalg.norm(np.diff(stroke, axis=0), axis=1) for stroke in strokes]
     total = sum(length.sum() for length in lengths)
     shares = [max(1, round(PEN_STEPS * length.sum() / total)) for length in lengths]
@@ -84,12 +84,12 @@ def resample(strokes):
     return np.concatenate(begins), np.concatenate(ends)
 
 
-# Axes: digit, way, begin or end, segment, x or y.
+# Axes: digit, way, start or end, segment, x or y.
 TABLE = np.array([[resample(way) for way in ways] for ways in WAYS])
 
 
 def pose(random, count):
-    """The numbers, per image, by which place() moves points."""
+    """Random parameters per image, with which place() moves points."""
     turn = random.normal(0, .13, count)
     slant = random.normal(.08, .16, count)
     width = 19 * np.clip(random.normal(.82, .12, count), .45, 1.15)
@@ -101,7 +101,7 @@ def pose(random, count):
 
 
 def place(points, posed):
-    """points (count, n, 2) in the unit square -> pixel coordinates."""
+    """Maps points (count, n, 2) from the unit square to pixel coordinates."""
     turn, slant, width, height, shift, bend, wave = posed
     moved = points.copy()
     for axis in (0, 1):
@@ -118,7 +118,7 @@ def place(points, posed):
 
 
 def distance(begin, end):
-    """Distance of every pixel from the nearest of the segments: (count, SIZE * SIZE)."""
+    """Distance of every pixel from the nearest segment: (count, SIZE * SIZE)."""
     grid = np.stack(np.meshgrid(np.arange(SIZE), np.arange(SIZE)), axis=-1).reshape(-1, 2).astype(np.float32)
     nearest = np.full((len(begin), SIZE * SIZE), np.inf, np.float32)
     for k in range(begin.shape[1]):

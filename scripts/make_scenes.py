@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws scenes of simple things, for detectors and segmentation nets that learn without a download.
+"""Draws scenes of simple objects, to train detectors and segmentation nets without a download.
 
   scripts/make_scenes.py FOLDER [--images N] [--side PIXELS] [--seed N]
 
-FOLDER/boxes has images and instances.json, as COCO has them; FOLDER/masks has images, masks (a class
-for each pixel) and classes.txt, of the same scenes. `caffe new` takes either. Scenes have one to five
-discs, squares and triangles of any colour and size, which may cover each other in part, on grounds of
-two colours with noise. The same N, side and seed give the same scenes.
+FOLDER/boxes has images and instances.json in COCO's format; FOLDER/masks has images, masks (a class per
+pixel) and classes.txt of the same scenes. `caffe new` takes either. Scenes have one to five discs,
+squares and triangles of any colour and size, which may overlap partly, on two-coloured backgrounds with
+noise. The same N, side and seed give the same scenes.
 """
 import argparse
 import json
@@ -18,19 +18,19 @@ from PIL import Image, ImageDraw
 
 CLASSES = ("disc", "square", "triangle")
 MOST = 5
-SMALLEST, LARGEST = 0.15, 0.4  # sides, of the scene's
-LEAST_SEEN = 0.4  # of a thing's area; what is covered more is no thing to be found
+SMALLEST, LARGEST = 0.15, 0.4  # sides of objects, relative to the scene's
+LEAST_SEEN = 0.4  # visible share of an object's area below which it has no box
 
 
 def outline(kind, centre, size, turn):
-    """Corners of a thing; a disc has 40."""
+    """Corners of an object; a disc has 40."""
     corners = {"disc": 40, "square": 4, "triangle": 3}[kind]
     angles = turn + np.arange(corners) * 2 * np.pi / corners
     return [(centre[0] + size / 2 * np.cos(angle), centre[1] + size / 2 * np.sin(angle)) for angle in angles]
 
 
 def ground(random, side):
-    """Two colours that flow into each other, and noise."""
+    """A background with a gradient between two colours, and noise."""
     first, second = random.uniform(30, 225, (2, 3))
     angle = random.uniform(0, 2 * np.pi)
     y, x = np.mgrid[:side, :side] / side - 0.5
@@ -40,12 +40,12 @@ def ground(random, side):
 
 
 def far(colour, others):
-    """Whether a colour is told apart from others."""
+    """True if a colour is distinguishable from the others."""
     return all(np.abs(colour - other).sum() > 120 for other in others)
 
 
 def scene(random, side):
-    """An image, its mask, and (class, box in pixels) of each thing."""
+    """An image, its mask, and (class, box in pixels) of each object."""
     image = ground(random, side)
     drawn = []
     for _ in range(random.randint(1, MOST + 1)):
@@ -65,7 +65,7 @@ def scene(random, side):
 
 
 def seen(drawn, side):
-    """What later things leave of earlier ones: the mask, and the boxes of those that can be told."""
+    """Visible parts of the objects: the mask, and the boxes of those that are visible enough."""
     mask, boxes = np.zeros((side, side), np.uint8), []
     free = np.ones((side, side), bool)
     for label, own in reversed(drawn):

@@ -3,10 +3,10 @@
 
   scripts/notebooks.py [NAME...] [--check]
 
-In a .py file `# %%` begins a cell of code and `# %% [markdown]` one of text. Cells run in a copy of the repository's
-definitions, so that what they write leaves no trace. --check writes nothing: it executes, and fails where a cell raises,
-or where a notebook has other cells, or outputs of other kinds, than its .py file gives now. Needs the built package (as
-python/find_caffe.py looks for it), matplotlib and Debian's python3-nbclient and python3-ipykernel.
+In a .py file `# %%` starts a cell of code and `# %% [markdown]` a cell of text. Cells run in a copy of the repository's
+definitions, so the files that they write do not remain. --check writes nothing: it executes, and fails if a cell raises,
+or if a notebook has other cells, or outputs of other kinds, than its .py file gives now. Needs the built package (found
+as by python/find_caffe.py), matplotlib and Debian's python3-nbclient and python3-ipykernel.
 """
 import argparse
 import os
@@ -25,7 +25,7 @@ TIMEOUT_SECONDS = 600
 
 
 def read_cells(text):
-    """A notebook without outputs."""
+    """A notebook without outputs, from the text of a .py file."""
     cells = []
     parts = re.split(r"^# %%(.*)\n", text, flags=re.MULTILINE)
     if parts[0].strip():
@@ -43,13 +43,13 @@ def read_cells(text):
 
 
 def tidy(outputs):
-    """Without what is no result: what programs say of themselves, and where the kernel cut what was printed."""
+    """Removes what is not a result: messages of programs, and the kernel's splits of printed text."""
     tidied = []
     for output in outputs:
         if output.get("name") == "stderr":
             continue
         if "image/png" in output.get("data", {}):
-            output.data.pop("text/plain", None)  # the figure's size, in words
+            output.data.pop("text/plain", None)  # text with the figure's size
         if tidied and output.get("name") == "stdout" == tidied[-1].get("name"):
             tidied[-1].text += output.text
         else:
@@ -66,7 +66,7 @@ def execute(notebook):
         nbclient.NotebookClient(notebook, timeout=TIMEOUT_SECONDS, kernel_name="python3",
                                 resources={"metadata": {"path": folder}}).execute()
     for cell in notebook.cells:
-        cell.metadata.pop("execution", None)  # when it was run
+        cell.metadata.pop("execution", None)  # time of execution
         if cell.cell_type == "code":
             cell.outputs = tidy(cell.outputs)
     notebook.metadata.pop("language_info", None)  # the version of this Python
@@ -74,7 +74,7 @@ def execute(notebook):
 
 
 def shape(notebook):
-    """What must stay equal: cells, and the kinds of their outputs (numbers and pixels may differ between processors)."""
+    """The parts that must stay equal: cells, and the kinds of their outputs (numbers and pixels may differ between processors)."""
     return [(cell.cell_type, cell.source, [(output.output_type, sorted(output.get("data", {})))
                                            for output in cell.get("outputs", [])]) for cell in notebook.cells]
 
@@ -84,11 +84,11 @@ def main():
     parser.add_argument("names", nargs="*", help="notebooks (default: all)")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    # The kernel looks for the package where this interpreter found it.
+    # The kernel looks for the package in the same places as this interpreter.
     sys.path.insert(0, str(ROOT / "python"))
     import find_caffe  # noqa: F401
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
-    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # the kernel's debugger would talk of itself
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # silences the kernel's debugger
     os.environ["GLOG_minloglevel"] = "2"
     failures = []
     for source in sorted(FOLDER.glob("*.py")):

@@ -3,7 +3,7 @@
 
   scripts/option_tables.py [--caffe build/cpu-release/bin/caffe] [--check]
 
-Needs protoc and Python's protobuf. --check changes nothing and fails when the page is out of date.
+Needs protoc and Python's protobuf. --check changes nothing and fails if the page is out of date.
 """
 import argparse
 import json
@@ -27,9 +27,9 @@ terminal. [layers.md](layers.md) says what is supported and tested of each type.
 `scripts/option_tables.py` makes this page from `proto/caffe/proto/caffe.proto`.
 
 """
-# What a definition starts from; all other messages are found in their fields.
+# The top-level messages; all other messages are found through their fields.
 ROOTS = ("SolverParameter", "NetParameter", "LayerParameter")
-# Read for the sake of old files, and upgraded.
+# Old messages, which are only read and upgraded.
 OLD = ("V1LayerParameter", "V0LayerParameter", "BlobProto")
 Field = descriptor_pb2.FieldDescriptorProto
 
@@ -43,7 +43,7 @@ def schema():
 
 
 def comments(file):
-    """Text beside or above each part of the file, by its path of numbers."""
+    """Comments next to or above each part of the file, by its path of numbers."""
     return {tuple(place.path): " ".join((place.leading_comments + " " + place.trailing_comments).split())
             for place in file.source_code_info.location}
 
@@ -67,7 +67,7 @@ class Schema:
             self._add(name, inner, path + (3, number))
 
     def reachable(self):
-        """Names of messages, each after the first that has it as a field."""
+        """Names of messages, each after the first message that has it as a field."""
         names = [f".caffe.{root}" for root in ROOTS]
         for name in names:
             for field in self.messages[name].field:

@@ -4,12 +4,11 @@
   scripts/pack.py [BUILD] [--output FILE_OR_FOLDER] [--limit-mb N]
 
 Installs BUILD (build/cuda-distribution, else build/cuda-release, else build/cpu-release) into a fresh folder, adds every
-library that its programs need, and writes cortado-VERSION-linux-x86_64[-cuda].tar.gz next to it, or FILE, which is
-smaller and takes longer to write where its name ends in .xz. Left out are the C library's own parts (the target has
-glibc 2.36 or newer), the NVIDIA driver, and cuDNN, cuBLAS and NCCL, which are looked for where the bundle runs. With a
-CUDA build goes bin/caffe-gpu-check, which runs the tests and benchmarks of libexec/ on the GPU that it finds. The
-module for images other than JPEG goes along; OpenCV's imgcodecs, for which it asks and which brings a hundred
-libraries, does not.
+library that its programs need, and writes cortado-VERSION-linux-x86_64[-cuda].tar.gz next to it, or FILE. A FILE that ends
+in .xz is smaller and takes longer to write. Omitted are the parts of the C library (the target has glibc 2.36 or newer),
+the NVIDIA driver, and cuDNN, cuBLAS and NCCL, which are searched for where the bundle runs. A CUDA build includes
+bin/caffe-gpu-check, which runs the tests and benchmarks of libexec/ on the GPU that it finds. The module for image formats
+other than JPEG is included; OpenCV's imgcodecs, which it needs and which depends on a hundred libraries, is not.
 """
 import argparse
 import os
@@ -21,15 +20,15 @@ import sys
 import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# Parts of glibc: they have to be those of the running system's loader.
+# Parts of glibc, which must match the loader of the running system.
 SYSTEM = re.compile(r"(ld-linux.*|linux-vdso|libc|libm|libdl|librt|libpthread|libresolv|libutil|libnss_.*|libanl)\.so")
-# Too large to carry, or tied to the driver.
+# Too large to include, or tied to the driver.
 NVIDIA = re.compile(r"lib(cuda|cudnn.*|cublas.*|nccl|nvrtc.*|nvidia.*)\.so")
 LIMIT_MB = 60
 
 
 def needed_libraries(file):
-    """Paths of all libraries that a program or library loads at its start, by name."""
+    """Paths of all libraries that a program or library loads at start, by name."""
     output = subprocess.run(["ldd", file], check=True, text=True, stdout=subprocess.PIPE).stdout
     missing = re.findall(r"(\S+) => not found", output)
     if missing:
@@ -46,9 +45,9 @@ def libraries(stage):
 
 
 def add_libraries(stage):
-    """Copies what the staged programs need into lib/."""
+    """Copies the libraries that the staged programs need into lib/."""
     ours = {path.name for path in (stage / "lib").iterdir()}
-    # Modules of image formats find their libraries on the machine, if they are there.
+    # Modules for image formats use the target machine's libraries, if it has them.
     linked = [path for path in libraries(stage) if ".so." in path.name]
     for program in [*programs(stage), *linked]:
         if program.read_bytes()[:4] != b"\x7fELF":
@@ -56,7 +55,7 @@ def add_libraries(stage):
         for name, path in needed_libraries(program).items():
             if name in ours or SYSTEM.match(name) or NVIDIA.match(name):
                 continue
-            shutil.copy(path, stage / "lib" / name)  # follows the link
+            shutil.copy(path, stage / "lib" / name)  # follows symbolic links
             ours.add(name)
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs a test program and pauses it at random moments, as a busy machine would; what the program has started goes on.
+"""Runs a test program and pauses it at random moments, as a busy machine would; processes that it started continue.
 
     scripts/pause.py [--seed N] [--longest SECONDS] [--limit SECONDS] PROGRAM ARGUMENT...
 
 Pauses last from 0.1 s to --longest (2), the times between them up to twice as long. The exit status is the
-program's, 124 where it ran longer than --limit. A signal that ends this ends the program and its group of processes too.
+program's, or 124 if it ran longer than --limit. A signal that ends this script ends the program and its process group, too.
 """
 import argparse
 import contextlib
@@ -17,7 +17,7 @@ import time
 
 import process_groups
 
-TIME_TO_END = 20  # seconds in which an interrupted program tidies up
+TIME_TO_END = 20  # seconds for an interrupted program to clean up
 
 
 class Ended(Exception):
@@ -46,7 +46,7 @@ def has_ended(process, seconds):
 
 
 def pause_at_random(process, given):
-    """Until the program ends; its status."""
+    """Pauses the program until it ends; returns its status."""
     chance, end = random.Random(given.seed), time.monotonic() + given.limit
     while not has_ended(process, chance.uniform(0.1, 2 * given.longest)):
         if time.monotonic() > end:
@@ -58,7 +58,7 @@ def pause_at_random(process, given):
 
 
 def end(process):
-    """Lets the program end what it has started, then ends what is left of its group."""
+    """Lets the program end its children, then ends the rest of its group."""
     process.send_signal(signal.SIGCONT)
     process.send_signal(signal.SIGINT)
     has_ended(process, TIME_TO_END)
@@ -74,7 +74,7 @@ def main():
         signal.signal(number, end_by_signal)
     process = None
     try:
-        # SIGINT would be ignored in what a script starts in the background.
+        # SIGINT would be ignored in processes that a script starts in the background.
         with process_groups.signals_later():
             process = subprocess.Popen(given.program, start_new_session=True, stdin=subprocess.DEVNULL,
                                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))

@@ -1,21 +1,21 @@
-"""Runs commands of which nothing is left when they take too long or the script is interrupted."""
+"""Runs commands and ends all of their processes if they take too long or the script is interrupted."""
 import contextlib
 import os
 import signal
 import subprocess
 
-TIME_TO_END = 20  # seconds in which an interrupted program tidies up
+TIME_TO_END = 20  # seconds for an interrupted program to clean up
 
 
 def end_by_signals():
-    """SIGTERM interrupts this script as Ctrl-C does, and Ctrl-C does so in the background of a shell too."""
+    """Makes SIGTERM interrupt this script like Ctrl-C, and Ctrl-C do so in the background of a shell, too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @contextlib.contextmanager
 def signals_later():
-    """Handles signals at the end of the block: a program that is being started cannot be ended before."""
+    """Defers signals to the end of the block: a program that is being started cannot be ended yet."""
     came = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
     handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
@@ -36,7 +36,7 @@ def send(process, number):
 
 
 def run(command, limit=None, **options):
-    """The status of a command, or nothing where it took longer than so many seconds."""
+    """The status of a command, or None if it took longer than the limit in seconds."""
     process = None
     try:
         with signals_later():

@@ -1,6 +1,6 @@
-"""What tests/proofs.toml says: every proof there is, which tests it runs, and what calls for it.
+"""Reads tests/proofs.toml: all proofs, the tests that each runs, and the changes that require it.
 
-A proof of part `gate` runs at each change. Those of part `depth` take longer; as many as a time allows run, first
+Proofs of part `gate` run at each change. Proofs of part `depth` take longer; as many run as the given time allows: first
 those that depend on a folder that has changed since they last passed, then those whose last pass is the oldest.
 tests/proofs.passed has a line for each proof: its name, the commit at which it last passed, and the date.
 """
@@ -16,12 +16,12 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RECORD = "tests/proofs.passed"
-# What is a test by its name, wherever it is. One that no proof claims is an error.
+# Names of test files, wherever they are. A test file that no proof claims is an error.
 TEST = re.compile(r"(?:^|/)(?:test_[^/]*\.py|[^/]*_test\.(?:py|cpp)|[^/]*_fuzz\.cpp)$"
                   r"|^tests/soak/[^/]*\.py$|^tests/stranger/run\.sh$")
-# A folder in one of these, those of tests/ aside, is named by a proof, or a change of it would call for none.
+# Folders directly in one of these, except those of tests/, must be named by a proof; otherwise changes would require none.
 PARENTS = ("", "src/", "src/caffe/", "tools/", "python/", "include/")
-# In a folder they are about all that is below it, as a conftest.py is about all tests of Python there.
+# These files affect everything below their folder, like a conftest.py affects all Python tests there.
 BUILD_FILES = ("CMakeLists.txt", "CMakePresets.json")
 
 
@@ -31,22 +31,22 @@ class Mistake(Exception):
 
 @dataclasses.dataclass
 class Proof:
-    """A row of tests/proofs.toml. Folders and patterns of files are named from the root of the sources."""
+    """A row of tests/proofs.toml. Folders and file patterns are relative to the root of the sources."""
     name: str
     part: str  # gate or depth
-    minutes: float  # on two idle cores without a compiler cache, with what has to be built for it alone
-    folders: list  # whose changes call for it
+    minutes: float  # on two idle cores without a compiler cache, including builds for this proof only
+    folders: list  # their changes require the proof
     cpp: list = dataclasses.field(default_factory=list)  # folders of tests/, each one program
-    only: str = ""  # a regular expression: of the cases of `cpp`, those in whose name it is found
-    excluded: str = ""  # and not those in whose name this is found
+    only: str = ""  # a regular expression that selects cases of `cpp` by name
+    excluded: str = ""  # a regular expression that excludes cases by name
     preset: str = "cpu-release"
-    python: list = dataclasses.field(default_factory=list)  # patterns of pytest's files, or names of its tests
-    not_python: list = dataclasses.field(default_factory=list)  # patterns of those that another proof runs
-    interpreter: str = ""  # "onnx": that of build/onnx-venv
-    builds: list = dataclasses.field(default_factory=list)  # targets that tests of Python need
+    python: list = dataclasses.field(default_factory=list)  # patterns of pytest files, or names of tests
+    not_python: list = dataclasses.field(default_factory=list)  # patterns of files that another proof runs
+    interpreter: str = ""  # "onnx": the interpreter of build/onnx-venv
+    builds: list = dataclasses.field(default_factory=list)  # targets that Python tests need
     command: list = dataclasses.field(default_factory=list)
-    holds: list = dataclasses.field(default_factory=list)  # patterns of test files that run inside of the others
-    timing: bool = False  # tests one at a time; what fails may run again
+    holds: list = dataclasses.field(default_factory=list)  # patterns of test files that the others run
+    timing: bool = False  # runs one test at a time; failed tests may run again
     slow: bool = False  # with CAFFE_SLOW_TESTS; only scripts/test.sh --all has the time
 
     def python_files(self):
@@ -59,18 +59,18 @@ class Proof:
         return re.compile(f"^({'|'.join(map(re.escape, self.cpp))})/.*(?:{self.only})")
 
     def claims(self, path):
-        """Whether it runs a test. CMake takes C++ tests from tests/<folder>/ itself, not from folders in it."""
+        """True if the proof runs a test. CMake takes C++ tests directly from tests/<folder>/, not from its subfolders."""
         if path.endswith(".cpp") and any(path.startswith(f"tests/{folder}/") and path.count("/") == 2 for folder in self.cpp):
             return True
         return path in self.python_files() or path in self.command or any(path in matching(pattern) for pattern in self.holds)
 
     def own(self):
-        """Folders, files and patterns of them of which a change calls for it."""
+        """Folders, files and patterns whose changes require the proof."""
         return [*self.folders, *(f"tests/{folder}" for folder in self.cpp), *self.holds, *self.command,
                 *(pattern.split("::")[0] for pattern in self.python), f"tests/{self.preset}.*"]
 
     def called_by(self, path):
-        """What makes a change of a file call for it: one of its own, a helper beside its tests, or a file of the build."""
+        """The reason why a change of a file requires the proof: its own file, a helper in its tests' folder, or a build file."""
         own = self.own()
         folder, _, name = path.rpartition("/")
         is_of_build = name in BUILD_FILES or (name == "conftest.py" and self.python)
@@ -83,14 +83,14 @@ class Proof:
 
 @dataclasses.dataclass
 class Pass:
-    """When a proof passed last."""
+    """The last time that a proof passed."""
     commit: str
     date: datetime.date
 
 
 @dataclasses.dataclass
 class Choice:
-    """A proof of the depth, and why it stands where it does in the order."""
+    """A proof of the depth, and the reason for its place in the order."""
     proof: Proof
     why: str
     fits: bool = False
@@ -102,7 +102,7 @@ def matching(pattern, root=ROOT):
 
 
 def git(*command):
-    """Runs git in this repository, whatever repository the variables of a hook or of `git rebase -x` name."""
+    """Runs git in this repository, even if variables of a hook or of `git rebase -x` name another one."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return subprocess.run(["git", "-C", ROOT, *command], check=False, text=True, capture_output=True, env=environment)
 
@@ -126,7 +126,7 @@ def load(path=ROOT / "tests" / "proofs.toml"):
 
 
 def known_files():
-    """Files that git has or would take; where there is no repository, all but what was built."""
+    """Files that git tracks or would track; without a repository, all files that are not built."""
     known = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if known.returncode == 0:
         return [path for path in known.stdout.split("\0") if path and (ROOT / path).exists()]
@@ -146,7 +146,7 @@ def unclaimed(proofs):
     below = {(parent, path.removeprefix(parent)) for path in files for parent in PARENTS if path.startswith(parent)}
     folders = {parent + rest.split("/")[0] for parent, rest in below if "/" in rest}
     for folder in sorted(folders - {"tests"}):
-        if not any(is_below(known, folder) for proof in proofs for known in proof.folders):  # not by one above it
+        if not any(is_below(known, folder) for proof in proofs for known in proof.folders):  # a parent folder does not count
             yield f"a change of {folder}/ calls for no proof of tests/proofs.toml; a row's folders have to name it"
 
 
@@ -177,8 +177,8 @@ def save_record(passes, proofs, path=ROOT / RECORD):
 
 
 def changed_since(commit):
-    """Files that differ from those of a commit, or nothing where the commit is unknown here."""
-    # A file that has moved has changed where it was, too. With -z names stand there as they are.
+    """Files that differ from those of a commit, or None if the commit is unknown here."""
+    # A moved file also counts as a change at its old place. With -z names are not quoted.
     names = git("diff", "--name-only", "--no-renames", "-z", commit, "--")
     if names.returncode:
         return None
@@ -187,7 +187,7 @@ def changed_since(commit):
 
 
 def reason(proof, passes, changed=changed_since):
-    """Why a proof has to run anew; empty where nothing that it depends on has changed."""
+    """Why a proof has to run again; empty if nothing that it depends on has changed."""
     last = passes.get(proof.name)
     if last is None:
         return "has not passed yet"
@@ -199,7 +199,7 @@ def reason(proof, passes, changed=changed_since):
 
 
 def order_of_depth(proofs, passes, minutes, changed=changed_since):
-    """Choices for the depth: those called for by a change, then the others, the oldest first in both; slow ones last."""
+    """Choices for the depth: first those required by a change, then the others, the oldest first in both; slow ones last."""
     oldest = datetime.date.min
     choices = []
     for proof in (proof for proof in proofs if proof.part == "depth"):

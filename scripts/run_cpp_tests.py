@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Runs the tests that ctest lists, those of one GoogleTest program together.
+"""Runs the tests that ctest lists, with several cases of a GoogleTest program per process.
 
     scripts/run_cpp_tests.py build/cpu-release [--jobs 2] [--only REGEX] [--except REGEX] [--timing]
 
 ctest starts a process for each test case, which costs more than most cases do. Here a program's cases share
-a process for each job. A case that crashes or takes longer than its TIMEOUT is named, and the cases after it
+a process per job. A case that crashes or takes longer than its TIMEOUT is reported, and the cases after it
 run in a new process. A case during which a sanitizer reports something has failed, and so has a program that
-ends by a signal, without GoogleTest's summary, or while something that it started keeps its output open until
-the time limit. Other tests run as ctest would run them.
+ends by a signal, without GoogleTest's summary, or whose children keep its output open until the time limit.
+Other tests run as with ctest.
 
-A case that failed runs again by itself. If it passes then, it is named as unstable and still counts as failed.
-With --timing one case runs at a time, a failed one runs again at most twice, and one that passes then is
-named as unstable but does not count as failed, unless it had ended its program.
+A failed case runs again by itself. If it then passes, it is reported as unstable and still counts as failed.
+With --timing one case runs at a time, and a failed case runs again at most twice. If it then passes, it is
+reported as unstable but does not count as failed, unless it had ended its program.
 
-SIGINT and SIGTERM end what runs, and nothing else begins; what is known by then is shown.
+SIGINT and SIGTERM end running tests and start no more; the results so far are shown.
 
-The whole output is kept in BUILD/Testing/cpp_tests/. Ends with the names of what failed and
+The whole output is kept in BUILD/Testing/cpp_tests/. Ends with the names of failed tests and
+"N ran, N skipped, N failed"; the exit status is 1 if something failed or nothing ran.
 "N ran, N skipped, N failed"; the exit status is 1 where something failed or nothing ran.
 """
 import argparse
@@ -38,13 +39,13 @@ import time
 import process_groups
 
 FILTER = "--gtest_filter="
-# Properties of tests that change nothing here, or are taken into account below.
+# Properties of tests that have no effect here, or are handled below.
 KNOWN_PROPERTIES = {"DISABLED", "LABELS", "RUN_SERIAL", "SKIP_REGULAR_EXPRESSION", "TIMEOUT", "WORKING_DIRECTORY"}
 EVENT = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([^\s,(]+)")
 SUMMARY = re.compile(r"\[=+\] \d+ tests?\b.* ran\.")
 SANITIZER = re.compile(r"SUMMARY: \w*Sanitizer.*")
-OUTPUT_OF_A_FAILURE = 20_000  # characters
-MAY_RUN_AGAIN = 20  # cases; where more failed, it was not by chance
+OUTPUT_OF_A_FAILURE = 20_000  # characters of output shown
+MAY_RUN_AGAIN = 20  # if more cases failed, it was not by chance
 
 
 @dataclasses.dataclass
@@ -57,16 +58,16 @@ class Test:
 
     @property
     def case(self):
-        """GoogleTest's name of it, or nothing."""
+        """GoogleTest's name of the case, or an empty string."""
         return self.command[1][len(FILTER):] if len(self.command) > 1 and self.command[1].startswith(FILTER) else ""
 
 
 class Report:
-    """What became of the tests. Used by several threads."""
+    """The results of the tests. Used by several threads."""
 
     def __init__(self):
         self.passes, self.skipped, self.ran, self.failed, self.unstable = 0, 0, 0, [], []
-        self.folders = set()  # those of the tests that ran
+        self.folders = set()  # folders of the tests that ran
         self.have_ended_a_program, self.is_interrupted = set(), False
         self._lock = threading.Lock()
 
@@ -101,7 +102,7 @@ class Report:
 
 
 class ListingFailed(Exception):
-    """A program of tests could not even say which cases it has; ctest then lists nothing."""
+    """A test program could not list its cases; ctest then lists nothing."""
 
     def program(self):
         named = re.search(r"Path: '(.*)'", str(self))
@@ -129,7 +130,7 @@ def how_it_ended(status):
 
 
 class Process:
-    """One run of a program. Nothing may take longer than a limit that `allow` sets anew."""
+    """One run of a program. `allow` sets the time limit for what comes next."""
     are_ended = False  # the script was interrupted
     _all, _lock = set(), threading.Lock()
 
@@ -154,11 +155,11 @@ class Process:
         self._end = time.monotonic() + seconds
 
     def lines(self):
-        """Its output, up to the limit: a process that has left the program's group could keep it open for ever."""
+        """Lines of output, up to the time limit: a process that has left the program's group could keep it open for ever."""
         rest, output = b"", self._process.stdout.fileno()
         while not Process.are_ended:
             left = self._end - time.monotonic()
-            # An interrupted script looks every second.
+            # Checks every second whether the script was interrupted.
             if left > 0 and not select.select([output], [], [], min(left, 1))[0]:
                 continue
             if left <= 0:
@@ -209,7 +210,7 @@ def run_alone(test, log, report):
 
 
 class Cases:
-    """Follows a program of GoogleTest by what it prints."""
+    """Follows the progress of a GoogleTest program by its output."""
 
     def __init__(self, tests, report):
         self.waiting = {test.case: test for test in tests}
@@ -218,7 +219,7 @@ class Cases:
         self.has_ended = False
 
     def follow(self, line):
-        """Whether another case began."""
+        """Returns True if another case began."""
         self.output.append(line)
         self.has_ended = self.has_ended or bool(SUMMARY.search(line))
         self._summary = SANITIZER.search(line) or self._summary
@@ -245,7 +246,7 @@ class Cases:
 
 
 def run_once(tests, log, report):
-    """Runs cases of a program in one process and returns those that did not begin."""
+    """Runs cases of a program in one process and returns those that did not start."""
     cases = Cases(tests, report)
     program = tests[0].command[0]
     with tempfile.NamedTemporaryFile("w", suffix=".flags") as flags:
@@ -263,7 +264,7 @@ def run_once(tests, log, report):
     if cases.running:
         report.have_ended_a_program.add(cases.running.name)
         cases.fail(why)
-    elif len(cases.waiting) == len(tests) or (cases.waiting and status == 0):  # a new process would do no better
+    elif len(cases.waiting) == len(tests) or (cases.waiting and status == 0):  # a new process would not help
         for test in cases.waiting.values():
             report.fail(test.name, f"did not run: {program} {why}", output, ran=False)
         return []
@@ -280,7 +281,7 @@ def run_together(tests, log, report):
 
 
 def run_again(report, tests, is_forgiven):
-    """Runs what failed once more, or twice where it may fail by chance, each case in a process of its own."""
+    """Runs failed cases once more, or twice if they may fail by chance, each in its own process."""
     failed = [tests[name] for name in report.failed if name in tests]
     for test in failed if len(failed) <= MAY_RUN_AGAIN else []:
         for _ in range(2 if is_forgiven else 1):
@@ -292,7 +293,7 @@ def run_again(report, tests, is_forgiven):
 
 
 def run(build, jobs, only, excluded=None, is_timing=False):
-    """Runs the tests in whose name `only`, but not `excluded`, is found, and returns the report."""
+    """Runs the tests whose names match `only`, but not `excluded`, and returns the report."""
     report = Report()
     try:
         run_listed(build, jobs, only, excluded, is_timing, report)
@@ -303,7 +304,7 @@ def run(build, jobs, only, excluded=None, is_timing=False):
 
 
 def run_listed(build, jobs, only, excluded, is_timing, report):
-    # Threads that wait for each other in a loop would take the processor from the other programs.
+    # Threads that spin while waiting would take the processor from the other programs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     jobs = 1 if is_timing else jobs
     logs = build / "Testing" / "cpp_tests"

@@ -3,15 +3,15 @@
 
   scripts/run_proofs.py [NAME... | --depth MINUTES | --all] [--plan] [--record] [--no-install]
 
-  NAME             these proofs alone; without one, the gate
+  NAME             only these proofs; without a name, the gate
   --depth MINUTES  after the gate as much of the depth as that time allows
-  --all            every proof there is
+  --all            all proofs
   --plan           only print what would run, and why
-  --no-install     leave environments of Python as they are
-  --record         write where proofs passed to tests/proofs.passed; needs a clean work tree
+  --no-install     leave Python environments unchanged
+  --record         write passed proofs to tests/proofs.passed; needs a clean work tree
 
-Ends with what ran, what did not and why, and "N passed, N failed, N skipped". What was asked for and did not run
-has failed, and so has a proof whose tests were all skipped. SIGINT and SIGTERM end what runs and show the rest.
+Ends with what ran, what did not and why, and "N passed, N failed, N skipped". Requested proofs that did not run count
+as failed, and so does a proof whose tests were all skipped. SIGINT and SIGTERM end running proofs and show the results.
 """
 import argparse
 import contextlib
@@ -31,8 +31,8 @@ import run_pytest
 from proofs import ROOT
 
 SANITIZERS = {
-    # What g++ 12's runtime takes for a module's thread-local memory is a guess: now and then the search for leaks
-    # ended in "Tracer caught signal 11". Such memory is found without it, by the loader's table.
+    # g++ 12's runtime guesses a module's thread-local memory, and the search for leaks sometimes ended in "Tracer
+    # caught signal 11". Without the guess such memory is found in the loader's table.
     "asan": {"ASAN_OPTIONS": "allocator_may_return_null=1:intercept_tls_get_addr=0",
              "UBSAN_OPTIONS": "print_stacktrace=1"},
     # oneDNN and OpenMP's runtime are not instrumented, so kernels run on one thread.
@@ -46,10 +46,10 @@ def duration(seconds):
 
 
 class Summary:
-    """What became of the proofs."""
+    """The results of the proofs."""
 
     def __init__(self):
-        self.passed, self.failed, self.skipped = 0, 0, 0  # tests
+        self.passed, self.failed, self.skipped = 0, 0, 0  # numbers of tests
         self.lines, self.failures, self.notes = [], [], []
 
     def count(self, passed, failed, skipped):
@@ -74,14 +74,14 @@ class Summary:
 
 
 class Runner:
-    """Builds what proofs need and runs them one after the other."""
+    """Builds what proofs need and runs them one after another."""
 
     def __init__(self, proofs, jobs, installs):
         self._proofs, self._jobs, self._installs, self._built = proofs, jobs, installs, {}
         self.summary = Summary()
 
     def build(self, preset, targets=(), without=()):
-        """Whether these targets of the preset, or all of it without some programs, could be built."""
+        """Builds these targets of the preset, or everything without some programs. Returns True on success."""
         wanted = (preset, *targets)
         if wanted in self._built:
             return self._built[wanted]
@@ -100,7 +100,7 @@ class Runner:
         targets = [f"{folder}_test" for folder in proof.cpp if folder != "fuzz"] + proof.builds
         if proof.part == "gate" or not targets:
             return self.build(proof.preset, without=self._programs_of_depth())
-        # pytest's tests start programs of the gate's build.
+        # Python tests run programs of the gate's build.
         return self.build(proof.preset, targets) and (not proof.python or self.build("cpu-release", without=self._programs_of_depth()))
 
     def _programs_of_depth(self):
@@ -111,7 +111,7 @@ class Runner:
         return tuple(f"{folder}_test" for folder in sorted(folders("depth") - folders("gate")))
 
     def run(self, proof):
-        """Whether a proof passed."""
+        """Returns True if the proof passed."""
         if not self.build_for(proof):
             self.summary.end(proof.name, 0, "was not built", True)
             return False
@@ -128,10 +128,10 @@ class Runner:
         return not has_failed
 
     def _run_parts(self, proof):
-        """What became of the tests of each language."""
+        """Runs the tests of each language; returns a sentence for each."""
         texts = []
         environment = {**os.environ, **SANITIZERS.get(proof.preset, {}), **({"CAFFE_SLOW_TESTS": "1"} if proof.slow else {}),
-                       "CAFFE_TESTS_NEED_BUILD": "1"}  # tests/conftest.py: what is not built fails its tests
+                       "CAFFE_TESTS_NEED_BUILD": "1"}  # tests/conftest.py: tests of missing programs fail
         if proof.command:
             self._run_command(proof, environment)
         if proof.cpp:
@@ -153,7 +153,7 @@ class Runner:
         return self.summary.count(1, 0, 0)
 
     def _run_cpp(self, proof, environment):
-        # ctest and the tests inherit it.
+        # ctest and the tests inherit the environment.
         kept = dict(os.environ)
         os.environ.update(environment)
         try:
@@ -205,7 +205,7 @@ def show_plan(title, first, choices, minutes):
 
 
 def run_depth(runner, choices, minutes, passed):
-    """Runs what a time allows, in this order; what took less than its estimate makes room for more."""
+    """Runs proofs of the depth in this order while time allows; proofs that finish early make room for more."""
     begin = time.monotonic()
     for choice in choices:
         left = minutes - (time.monotonic() - begin) / 60
@@ -219,7 +219,7 @@ def run_depth(runner, choices, minutes, passed):
 
 
 def clean_head():
-    """The commit that the work tree is; a mistake where it is none."""
+    """The commit of the work tree; raises Mistake if the tree is not clean."""
     head, status = table.git("rev-parse", "--verify", "HEAD"), table.git("status", "--porcelain")
     for done in (head, status):
         if done.returncode:
@@ -230,7 +230,7 @@ def clean_head():
 
 
 def record(passed, proofs, commit, passes):
-    """Writes what passed at a commit, unless the tree is no longer that."""
+    """Records passed proofs at a commit, unless the tree has changed since."""
     if clean_head() != commit:
         raise table.Mistake(f"HEAD was {commit[:10]} when the proofs began, and is not now")
     for proof in passed:
@@ -241,7 +241,7 @@ def record(passed, proofs, commit, passes):
 
 def minutes_of(text):
     with contextlib.suppress(ValueError):
-        if float(text) >= 0:  # not so for nan
+        if float(text) >= 0:  # also rejects nan
             return float(text)
     raise argparse.ArgumentTypeError(f"'{text}' is no number of minutes from 0 up")
 

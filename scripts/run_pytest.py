@@ -1,4 +1,4 @@
-"""Runs the Python tests of a proof for scripts/run_proofs.py, and what failed once more."""
+"""Runs the Python tests of a proof for scripts/run_proofs.py, and failed tests once more."""
 import dataclasses
 import os
 import subprocess
@@ -8,14 +8,14 @@ import process_groups
 import run_cpp_tests
 from proofs import ROOT
 
-# Seconds after which pytest or a command is ended, unless its proof takes longer. A test that takes a third of that
-# is shown with its stack.
+# Seconds after which pytest or a command is killed, unless its proof is longer. A test that takes a third of that is
+# shown with its stack.
 LEAST_LIMIT = 1800
 
 
 @dataclasses.dataclass
 class Results:
-    """Counts of tests, and the names of those that failed and of those of them that passed when they ran again."""
+    """Counts of tests, the names of those that failed, and of those that failed but passed when run again."""
     passed: int = 0
     skipped: int = 0
     failed: list = dataclasses.field(default_factory=list)
@@ -23,7 +23,7 @@ class Results:
 
 
 def interpreter(proof):
-    """The Python of a proof's tests, or nothing."""
+    """The Python for a proof's tests, or None."""
     if proof.interpreter == "onnx":
         python = ROOT / "build" / "onnx-venv" / "bin" / "python"
         return str(python) if python.exists() else ""
@@ -41,7 +41,7 @@ def has_xdist(python):
 
 
 def run(python, proof, environment, jobs):
-    """Runs the files of a proof, several at once where pytest-xdist is there."""
+    """Runs the files of a proof, several at once if pytest-xdist is installed."""
     is_parallel = jobs > 1 and not proof.timing and has_xdist(python)
     options = ["-n", str(jobs), "--dist", "loadfile"] if is_parallel else []
     results = run_once(python, proof, environment, options + proof.python_files())
@@ -69,7 +69,7 @@ def run_once(python, proof, environment, arguments):
     if not report.exists():
         return Results(failed=[f"pytest ended with status {status} and without a report"])
     results = read(report)
-    if status not in (0, 1) or (status and not results.failed):  # 1: it ran all tests, of which some failed
+    if status not in (0, 1) or (status and not results.failed):  # 1: it ran all tests, and some failed
         results.failed.append(f"pytest ended with status {status}")
     return results
 
@@ -88,7 +88,7 @@ def read(report):
 
 
 def node_id(case):
-    """How pytest names a test that it wrote to a report."""
+    """pytest's name of a test in a report."""
     file, module = case.get("file", ""), case.get("classname", "")
     if not file:
         return f"{module}.{case.get('name')}"

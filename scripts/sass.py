@@ -1,11 +1,11 @@
-"""SASS, the machine code of NVIDIA's chips, as `nvdisasm` prints it: functions, loops, what runs.
+"""SASS, the machine code of NVIDIA's chips, as printed by `nvdisasm`: functions, loops, executed instructions.
 
     kernels = parse(text)                      # by mangled name
     loop = hot_loop(kernels[name], depth=0)    # the innermost loop that moves the most bytes
-    path = loop.longest_path(trips=[])         # [(instruction, times it runs per trip)]
+    path = loop.longest_path(trips=[])         # [(instruction, executions per trip)]
 
-A path is the longest one through the loop's body, without blocks that call a function. What nvcc
-calls are slow paths: 64-bit divisions, and divisions of floats near overflow.
+A path is the longest one through the loop's body, without blocks that call a function. The functions that
+nvcc calls are slow paths: 64-bit divisions, and divisions of floats near overflow.
 """
 import re
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ REGISTER = re.compile(r"\bR(\d+)(\.64)?\b")
 
 @dataclass(eq=False)
 class Instruction:
-    guard: str | None  # the predicate that it runs under
+    guard: str | None  # the predicate that guards it
     opcode: str
     operands: str
 
@@ -37,7 +37,7 @@ class Instruction:
 
     @property
     def bytes(self):
-        """What one thread moves from or to global memory."""
+        """Bytes that one thread moves from or to global memory."""
         if not (self.is_global_load or self.is_global_store):
             return 0
         for suffix, size in ((".128", 16), (".64", 8), (".U16", 2), (".S16", 2), (".U8", 1), (".S8", 1)):
@@ -63,7 +63,7 @@ class Instruction:
         return {int(first[1]) + i for i in range(max(1, self.bytes // 4))}
 
     def mentions(self):
-        """Registers that it reads or writes, as wide as its suffixes say."""
+        """Registers that it reads or writes, with the width that its suffixes give."""
         wide = 4 if ".128" in self.opcode else 2 if ".64" in self.opcode else 1
         found = set()
         for match in REGISTER.finditer(self.operands):
@@ -95,7 +95,7 @@ class Loop:
 
     @property
     def depth(self):
-        """Levels of loops inside."""
+        """Number of nested levels of loops inside."""
         return 1 + max(loop.depth for loop in self.inner) if self.inner else 0
 
     @property
@@ -115,7 +115,7 @@ class Loop:
         return weights
 
     def longest_path(self, trips=()):
-        """trips: how often the loops inside run per trip of the one around them, outermost first."""
+        """trips: how often the inner loops run per trip of the loop around them, outermost first."""
         weights = self._weights(list(trips))
         order = sorted(self.blocks, key=lambda b: b.number)
         best = {self.header: (len(self.header.instructions), None)}
@@ -230,8 +230,8 @@ def parse(text):
 
 
 def hot_loop(function, depth, size=None, access=None):
-    """Of the loops with `depth` levels inside, the one that moves the most bytes, or `size` of them, and whose narrowest
-    access has `access` bytes."""
+    """Among the loops with `depth` levels inside, the one that moves the most bytes, or exactly `size` bytes, and whose
+    narrowest access has `access` bytes."""
     candidates = [loop for loop in function.loops if loop.depth == depth and loop.bytes > 0]
     if size is not None:
         candidates = [loop for loop in candidates if loop.bytes == size]
@@ -245,7 +245,7 @@ def hot_loop(function, depth, size=None, access=None):
 
 
 def loads_in_flight(path):
-    """The most loads, and their bytes, that wait at one time for memory before one of them is used."""
+    """The largest number of loads, and of their bytes, in flight before one of them is used."""
     waiting, most, most_bytes = [], 0, 0
     for instruction, _ in path:
         mentioned = instruction.mentions()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes FILE.cdx.json beside each wheel, Debian package and bundle in a folder: what is inside, as CycloneDX.
+"""Writes FILE.cdx.json next to each wheel, Debian package and bundle in a folder: its contents, as CycloneDX.
 
   scripts/sbom.py FOLDER
 
-A component is a shared library that the file carries and this project does not make, with the version of the
-Debian package that it was copied from, or a dependency that is named in the file's metadata. Run it on the system that built the
+A component is a shared library that the file contains and this project does not build, with the version of the
+Debian package from which it was copied, or a dependency in the file's metadata. Run it on the system that built the
 files. Needs dpkg and cyclonedx-python-lib (PyPI).
 """
 import argparse
@@ -28,7 +28,7 @@ def output_of(*command):
 
 
 def system_libraries():
-    """The files that the loader knows, by name without the hash that auditwheel adds."""
+    """The loader's libraries, by name without the hash that auditwheel adds."""
     lines = output_of("/sbin/ldconfig", "-p").splitlines()
     files = [pathlib.Path(line.split(" => ")[1]) for line in lines if " => " in line]
     names = {}
@@ -39,9 +39,9 @@ def system_libraries():
 
 
 def owner(file):
-    """The Debian package of a library and its version, or nothing."""
+    """The Debian package of a library and its version, or None."""
     resolved = file.resolve()
-    # Debian 12 knows the files of /usr/lib as those of /lib.
+    # Debian 12 registers files of /usr/lib under /lib.
     for path in (resolved, pathlib.Path(str(resolved).removeprefix("/usr"))):
         found = subprocess.run(["dpkg-query", "--search", path], check=False, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
@@ -52,7 +52,7 @@ def owner(file):
 
 
 def library(file, known):
-    """A component for a library that was copied into the file, or nothing for one of this project."""
+    """A component for a library that was copied into the file, or None for a library of this project."""
     name = re.sub(r"-[0-9a-f]{8}(?=\.)", "", file.name)
     if re.match(r"lib(caffe\.|caffe_)|_caffe\.", name):
         return None

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws docs/images/speed.svg: training beside PyTorch, from the tables that docs/results.md and benchmarks/gpu/README.md have.
+"""Draws docs/images/speed.svg: training compared with PyTorch, from tables in docs/results.md and benchmarks/gpu/README.md.
 
   scripts/speed_chart.py [--check]
 
-A bar is images/s of Cortado over those of the fastest PyTorch that was timed in the same run. --check changes nothing and
-fails when the picture is out of date.
+A bar is Cortado's images/s divided by those of the fastest PyTorch timed in the same run. --check changes nothing and
+fails if the picture is out of date.
 """
 import argparse
 import pathlib
@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "speed.svg"
 RESULTS, GPU = "docs/results.md", "benchmarks/gpu/README.md"
-# File, heading or sentence above the table, name of the machine, {row: (label, column of the ratio)}.
+# File, heading or sentence above the table, name of the machine, {row: (label, column with the ratio)}.
 BARS = (
     (GPU, "An H200 (", "one H200", {"ResNet-50, bfloat16": ("ResNet-50, bf16", "times the faster one timed")}),
     (GPU, "An H100 (", "one H100", {"ResNet-50, bfloat16": ("ResNet-50, bf16", "times it"),
@@ -25,7 +25,7 @@ BARS = (
     (RESULTS, "### Zen 5 without AMX", "2 cores, Zen 5", {
         "ResNet-50, 16": ("ResNet-50, fp32", "ratio"), "VGG-16, 8": ("VGG-16, fp32", "ratio")}),
 )
-WIDTH, LEFT, ROW, SCALE = 760, 330, 26, 130  # pixels; SCALE: of PyTorch's throughput
+WIDTH, LEFT, ROW, SCALE = 760, 330, 26, 130  # pixels; SCALE: length of PyTorch's bar
 
 
 def table(file, above):
@@ -35,7 +35,7 @@ def table(file, above):
     lines = re.search(r"(?:^\|.*\n)+", text[begin:], re.M)[0].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     columns = cells[0]
-    # Of two columns with one name the first counts.
+    # If two columns have the same name, the first one counts.
     return {row[0]: dict(reversed(list(zip(columns, row)))) for row in cells[2:]}
 
 

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Runs tests/timing again and again, while the test process is paused at random moments and others
-# keep the processors busy. What fails here would fail by chance in continuous integration.
+# Runs tests/timing repeatedly, while the test process is paused at random moments and other
+# processes keep the processors busy. Tests that fail here would fail by chance in continuous
+# integration.
 #
 #   scripts/stress_tests.sh [--rounds N] [--minutes N] [--busy N] [--seed N] [FILTER...]
 #
-#   --rounds N   how often (50)
-#   --minutes N  no round begins later than that (60)
-#   --busy N     processes that compute during the tests (2), by stress-ng where it is installed
-#   --seed N     of the pauses and of the order; printed, another one each time
+#   --rounds N   number of rounds (50)
+#   --minutes N  no round starts later than this (60)
+#   --busy N     number of processes that compute during the tests (2), with stress-ng if installed
+#   --seed N     for the pauses and the order; printed; random by default
 #   FILTER       runs only tests whose name has one of these words, all of them in each round
 #
-# Without a FILTER a round takes about a minute: it runs a fifth of the tests, drawn at random, and
-# five rounds run each test once. Tests are those of tests/timing/*.py and, where it is built,
-# build/cpu-release/bin/timing_test (CAFFE_BINARY_DIR names another folder of a build). Logs are
-# build/stress/round-N.log. The exit status is 1 where something failed, or nothing passed in all rounds.
+# Without a FILTER a round takes about a minute: it runs a random fifth of the tests, and five
+# rounds run each test once. Tests are those of tests/timing/*.py and, if it is built,
+# build/cpu-release/bin/timing_test (CAFFE_BINARY_DIR gives another build folder). Logs are
+# build/stress/round-N.log. The exit status is 1 if something failed, or nothing passed in all
+# rounds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh
@@ -75,7 +77,7 @@ keep_busy() {
   fi
 }
 
-# paused SEED COMMAND...: in the background, so that a signal ends the wait for it.
+# paused SEED COMMAND...: runs in the background, so that a signal ends the wait.
 paused() {
   "$python" scripts/pause.py --seed "$@" >>"$log" 2>&1 &
   local pid=$! status=0
@@ -86,7 +88,7 @@ paused() {
   return $status
 }
 
-# The tests of this round: in a new order after each five.
+# The tests of this round, in a new order after every five rounds.
 python_tests() {
   printf '%s\n' "${tests[@]}" |
     awk -v seed=$((seed + round / parts)) 'BEGIN { srand(seed) } { print rand() "\t" $0 }' | sort -g |
@@ -115,11 +117,11 @@ for ((round = 0; round < rounds && SECONDS < minutes * 60; ++round)); do
   log="build/stress/round-$round.log" begin=$SECONDS
   if run_round; then verdict=passed; else verdict=FAILED failures=$((failures + 1)); fi
   echo "round $round: $verdict in $((SECONDS - begin)) s"
-  # Failures of pytest ("FAILED a::b - why") and of GoogleTest.
+  # Matches failures of pytest ("FAILED a::b - why") and of GoogleTest.
   grep -hE '^(FAILED|ERROR) |^\[  FAILED  \] .*\(' "$log" | tee -a build/stress/failed | cut -c 1-200 || true
 done
 echo "$round rounds in $(duration $SECONDS), $failures with a failure, seed $seed"
-# "3 passed" of pytest, "[  PASSED  ] 3 tests." of GoogleTest.
+# Matches pytest's "3 passed" and GoogleTest's "[  PASSED  ] 3 tests."
 if [ $round -gt 0 ] && [ $failures -eq 0 ] && ! grep -qE '(^|[ ,])[1-9][0-9]* passed|^\[  PASSED  \] [1-9]' build/stress/round-*.log; then
   failures=1
   echo "FAILED no test has passed" | tee -a build/stress/failed

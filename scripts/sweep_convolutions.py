@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tries each convolution kernel with random geometries, under each instruction set that oneDNN knows and this processor has.
+"""Tries each convolution kernel with random geometries, under each instruction set that oneDNN and this processor have.
 
     scripts/sweep_convolutions.py [--geometries N] [--newest N] [--sets NAMES] [--seed N] [--build FOLDER]
 
-Prints the processor, and for each set and type how many geometries each kernel computed, how many wrongly, and how many
-were refused because a check found oneDNN wrong. The exit status is 1 where one is wrong.
+Prints the processor, and for each set and type how many geometries each kernel computed, how many of them wrongly, and
+how many were refused because a check found oneDNN wrong. The exit status is 1 if one is wrong.
 """
 import argparse
 import os
@@ -16,15 +16,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# ONEDNN_MAX_CPU_ISA, and what the processor has to have. oneDNN itself takes less for names that it does not know.
+# Values of ONEDNN_MAX_CPU_ISA, and the processor feature each needs. oneDNN uses less for names that it does not know.
 SETS = [("SSE41", "sse4_1"), ("AVX2", "avx2"), ("AVX2_VNNI", "avx_vnni"), ("AVX512_CORE", "avx512bw"),
         ("AVX512_CORE_VNNI", "avx512_vnni"), ("AVX512_CORE_BF16", "avx512_bf16"), ("AVX512_CORE_AMX", "amx_tile")]
-# Types whose kernels are for few processors.
+# Types whose kernels exist for few processors.
 FEW_BITS = ["bfloat16", "uint8", "int8"]
 
 
 def processor():
-    """Its name, and the names of its features."""
+    """The processor's name, and the names of its features."""
     text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     name = re.search(r"^model name\s*:\s*(.*)$", text, re.M)
     flags = re.search(r"^flags\s*:\s*(.*)$", text, re.M)
@@ -32,8 +32,8 @@ def processor():
 
 
 def sweep(program, instructions, filters, geometries, seed):
-    """Whether all were right; prints what the program says of each kernel."""
-    with tempfile.TemporaryDirectory() as folder:  # nothing that was found earlier counts
+    """Prints the program's report for each kernel; returns True if all were right."""
+    with tempfile.TemporaryDirectory() as folder:  # a fresh cache ignores earlier results
         environment = dict(os.environ, ONEDNN_MAX_CPU_ISA=instructions, CAFFE_SWEEP=str(geometries), CAFFE_SWEEP_SEED=str(seed),
                            CAFFE_ALGORITHM_CACHE=f"{folder}/algorithms.tsv")
         done = subprocess.run([program, f"--gtest_filter={filters}", "--gtest_brief=1"], env=environment, text=True,

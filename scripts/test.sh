@@ -3,20 +3,20 @@
 #
 #   scripts/test.sh [NAME... | --depth MINUTES | --all] [--plan] [--record] [--no-install]
 #
-#   (nothing)        the gate: what every change has to pass
-#   --depth MINUTES  and then as much of the depth as that time allows: first what depends on a folder that
-#                    has changed since it last passed, then what passed the longest time ago
-#   --all            every proof there is, long ones too: hours
-#   NAME             these proofs of tests/proofs.toml alone, as in  scripts/test.sh asan-nets
+#   (nothing)        the gate: the tests that every change has to pass
+#   --depth MINUTES  then as much of the depth as that time allows: first proofs that depend on a
+#                    folder that has changed since they last passed, then those with the oldest pass
+#   --all            all proofs, including long ones: takes hours
+#   NAME             only these proofs of tests/proofs.toml, as in  scripts/test.sh asan-nets
 #   --plan           only print what would run, and why
-#   --record         write what passed to tests/proofs.passed, to be committed; needs a clean work tree
-#   --no-install     leave the system's packages alone
+#   --record         write passed proofs to tests/proofs.passed, to be committed; needs a clean work tree
+#   --no-install     do not install system packages
 #
-# Ends with what ran, what did not and why, and "N passed, N failed, N skipped". What was asked for and did not
-# run has failed.
+# Ends with what ran, what did not and why, and "N passed, N failed, N skipped". Requested proofs
+# that did not run count as failed.
 #
-# Tests on real data look for it in the folder that CAFFE_TEST_DATA names (mnist/, cifar10/,
-# imagenet-sample/ in it) and are skipped, with a message, where it is not.
+# Tests on real data look for it in the folder CAFFE_TEST_DATA (mnist/, cifar10/, imagenet-sample/
+# in it) and are skipped, with a message, if it is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh
@@ -30,9 +30,9 @@ for option; do
   esac
 done
 [ -z "$install" ] || bash scripts/install_dependencies.sh test
-# Interpreters would otherwise leave caches in the source tree.
+# Keeps interpreters from leaving caches in the source tree.
 export PYTHONDONTWRITEBYTECODE=1
-# Nor do they run with what a user has as defaults.
+# Keeps the user's configuration from affecting the tests.
 export CAFFE_CONFIG=
 python=$(find_python tomllib pytest numpy google.protobuf)
 [ -n "$python" ] || { echo "no Python 3.11 or newer with pytest, NumPy and protobuf (scripts/install_dependencies.sh test)" >&2; exit 1; }

@@ -18,18 +18,18 @@ namespace caffe::tools {
 
 // One object, in pixels.
 struct AnnotatedObject {
-  std::string name;  // of the class; in lines of text the label itself
+  std::string name;  // class name; in text files the label number
   float xmin = 0, ymin = 0, xmax = 0, ymax = 0;
   bool difficult = false;
 };
 
-// What a file says of an image. Extents are 0 where it does not say.
+// The annotation of one image. Height and width are 0 if the file does not give them.
 struct ImageAnnotation {
   int height = 0, width = 0;
   std::vector<AnnotatedObject> objects;
 };
 
-// <annotation> <size> <object> <name> <difficult> <bndbox>.
+// Reads VOC's XML: <annotation> <size> <object> <name> <difficult> <bndbox>.
 inline ImageAnnotation ReadXmlAnnotation(const std::string& path) {
   boost::property_tree::ptree tree;
   boost::property_tree::read_xml(path, tree);
@@ -45,8 +45,8 @@ inline ImageAnnotation ReadXmlAnnotation(const std::string& path) {
   return image;
 }
 
-// {"image": {"height", "width"}, "annotation": [{"bbox": [x, y, width, height], "category_id",
-// "iscrowd"}]}. A crowd counts as difficult.
+// Reads {"image": {"height", "width"}, "annotation": [{"bbox": [x, y, width, height],
+// "category_id", "iscrowd"}]}. A crowd counts as difficult.
 inline ImageAnnotation ReadJsonAnnotation(const std::string& path) {
   boost::property_tree::ptree tree;
   boost::property_tree::read_json(path, tree);
@@ -66,7 +66,7 @@ inline ImageAnnotation ReadJsonAnnotation(const std::string& path) {
   return image;
 }
 
-// Lines "label xmin ymin xmax ymax", the label a number.
+// Reads lines "label xmin ymin xmax ymax", where the label is a number.
 inline ImageAnnotation ReadTextAnnotation(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw IoError("cannot open; does the file exist?");
@@ -85,7 +85,7 @@ inline ImageAnnotation ReadTextAnnotation(const std::string& path) {
   return image;
 }
 
-// `type`: xml, json or txt. Throws IoError naming the file.
+// `type` is xml, json or txt. Throws IoError that names the file.
 inline ImageAnnotation ReadAnnotation(const std::string& path, const std::string& type) {
   RequireNoPipe(path);
   try {

@@ -35,10 +35,10 @@ namespace {
 
 struct Line {
   std::string path;
-  std::string annotation;  // a file, or a class index
+  std::string annotation;  // a file, or a label number
 };
 
-// Lines "image annotation".
+// Reads lines "image annotation".
 std::vector<Line> ReadList(const std::string& list_path) {
   std::istringstream file(ReadTextFile(list_path));
   std::vector<Line> lines;
@@ -72,7 +72,7 @@ std::map<std::string, int> ReadLabels(const std::string& path) {
   return labels;
 }
 
-// `text` as a number; `place` and `advice` are for the error.
+// Parses `text`; `place` and `advice` appear in the error.
 int ParseLabel(const std::string& text, const std::string& place, const char* advice) {
   int label = 0;
   const char* end = text.data() + text.size();
@@ -93,7 +93,7 @@ int LabelOf(const AnnotatedObject& object, const std::map<std::string, int>& lab
   return found->second;
 }
 
-// Adds the objects, in parts of the image's sides, grouped by class.
+// Adds the objects, grouped by class, with coordinates as fractions of width and height.
 void AddObjects(const ImageAnnotation& image, const std::map<std::string, int>& labels,
                 const std::string& path, AnnotatedDatum* record) {
   const auto height = static_cast<float>(image.height), width = static_cast<float>(image.width);
@@ -155,7 +155,7 @@ void Convert(const std::string& root, const std::string& list_path, const std::s
       const std::string file = root + line.annotation;
       ImageAnnotation image = ReadAnnotation(file, FLAGS_label_type);
       if (image.height == 0 || image.width == 0) {
-        // Then boxes are in pixels of the image file.
+        // Without extents, boxes are in pixels of the image file.
         const std::string pixels = ReadFile(root + line.path);
         const auto own = data::DecodeImage(pixels, data::ColorMode::kAsStored).extents;
         image.height = own.height, image.width = own.width;

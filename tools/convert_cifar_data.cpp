@@ -1,4 +1,4 @@
-// Converts CIFAR-10's binary batches to a training and a testing database.
+// Converts CIFAR-10's binary batches to a training database and a test database.
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -18,7 +18,7 @@ constexpr int kSide = 32;
 constexpr int kPixels = 3 * kSide * kSide;
 constexpr int kTrainBatches = 5;
 
-// Appends the records of one file, a label byte and the planes of an image each, to `writer`.
+// Appends the records of one file to `writer`. Each has a label byte and the planes of an image.
 int ConvertBatch(const std::filesystem::path& path, int first_index, data::RecordWriter* writer) {
   RequireNoPipe(path);
   std::ifstream file(path, std::ios::binary);

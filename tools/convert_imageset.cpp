@@ -28,7 +28,7 @@ struct Line {
   int label = 0;
 };
 
-// Lines "path label"; a path may hold spaces, so that the last one separates.
+// Reads lines "path label". Paths may contain spaces, so the last space separates.
 std::vector<Line> ReadList(const std::string& list_path) {
   std::istringstream file(ReadTextFile(list_path));
   std::vector<Line> lines;

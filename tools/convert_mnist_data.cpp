@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kImageMagic = 2051;
 constexpr uint32_t kLabelMagic = 2049;
 
-// A file of big-endian integers and bytes. zlib reads plain files as they are.
+// Reads a file of big-endian integers and bytes. zlib reads uncompressed files unchanged.
 class IdxFile {
  public:
   explicit IdxFile(const std::string& name) : path_(name) {

@@ -1,4 +1,4 @@
-// Makes a LabelMap, the names of classes, from a text file.
+// Makes a LabelMap, which holds the names of classes, from a text file.
 #include <sstream>
 
 #include "caffe/error.hpp"

@@ -12,7 +12,7 @@
 namespace caffe::tools {
 namespace {
 
-// `what` names the argument.
+// `what` names the argument in errors.
 int ParseNumber(const char* what, const std::string& text, int least) {
   std::istringstream stream(text);
   int number = 0;
@@ -27,13 +27,13 @@ void SetDevice(const std::string& mode, const std::string& gpu) {
   Caffe::set_mode(mode == "GPU" ? Caffe::GPU : Caffe::CPU);
 }
 
-// One blob and the database that its items go to.
+// A blob and the database for its items.
 struct Output {
   std::string blob, database;
   std::unique_ptr<data::RecordWriter> writer;
   int64_t items = 0;
 
-  // One Datum for each item of the batch.
+  // Adds one Datum per item of the batch.
   void Add(const Blob& values) {
     const Shape& shape = values.shape();
     const int64_t batch = shape.LegacyExtent(0);
@@ -68,7 +68,7 @@ void ExtractFeatures(const std::vector<std::string>& arguments) {
   WarnOfInitialWeights(weights, net.CopyTrainedLayersFrom(weights), net);
   std::vector<Output> outputs;
   for (size_t i = 0; i < blobs.size(); ++i) {
-    net.blob_by_name(blobs[i]);  // throws for an unknown one, before anything is made
+    net.blob_by_name(blobs[i]);  // throws for an unknown blob, before anything is written
     outputs.push_back({blobs[i], databases[i], nullptr});
   }
   for (Output& output : outputs) {

@@ -1,4 +1,4 @@
-// The error that ends a program.
+// Reports the error that ends a program.
 #pragma once
 
 #include <glog/logging.h>
@@ -10,8 +10,8 @@
 
 namespace caffe::tools {
 
-// By the log. Where the log's flags would hide it (GLOG_minloglevel=3), on standard error alone: a
-// program that fails has to say why. `program` is what that line begins with.
+// Logs the error. If the log's flags would hide it (GLOG_minloglevel=3), prints it to standard
+// error instead, prefixed with `program`: a program that fails must say why.
 inline void ReportFinalError(const std::string& program, const std::string& text) {
   const std::string lines = PrintableLines(text);
   const bool is_logged = FLAGS_minloglevel <= google::GLOG_ERROR;

@@ -1,4 +1,4 @@
-// Writes the size of each image of a list: what DetectionOutput's name_size_file wants.
+// Writes the size of each image of a list, for DetectionOutput's name_size_file.
 #include <filesystem>
 #include <map>
 #include <sstream>

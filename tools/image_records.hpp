@@ -1,5 +1,5 @@
-// What converters of image lists have in common: image files to Datum records, and the loop over
-// the list.
+// Shared by converters of image lists: turns image files into Datum records, and loops over the
+// list.
 #pragma once
 
 #include <glog/logging.h>
@@ -20,17 +20,17 @@
 
 namespace caffe::tools {
 
-// How the images of a list become records.
+// Options for converting the images of a list to records.
 struct ImageRecordOptions {
   bool gray = false;
-  int height = 0, width = 0;     // to resize to; 0: keep
-  int min_dim = 0, max_dim = 0;  // or: the shorter side to min_dim, the longer at most max_dim
+  int height = 0, width = 0;     // new size; 0: keep
+  int min_dim = 0, max_dim = 0;  // or: shorter side min_dim, longer side at most max_dim
   bool encoded = false;
-  std::string encode_type;  // empty: each file's own
+  std::string encode_type;  // empty: the file's own type
   bool check_size = false;
 };
 
-// "jpg" for "dir/CAT.JPEG": lower case, and one name for JPEG's two.
+// The extension in lower case, with one name for JPEG: "jpg" for "dir/CAT.JPEG".
 inline std::string TypeOf(const std::string& path) {
   std::string type = std::filesystem::path(path).extension().string();
   if (!type.empty()) type.erase(0, 1);
@@ -39,7 +39,7 @@ inline std::string TypeOf(const std::string& path) {
   return type == "jpeg" ? "jpg" : type;
 }
 
-// Checks the options, and puts what --encode_type implies.
+// Checks the options, and sets those that --encode_type implies.
 inline ImageRecordOptions Checked(ImageRecordOptions options) {
   Require((options.width > 0) == (options.height > 0), "--resize_width is ", options.width,
           " and --resize_height ", options.height, "; give both or neither");
@@ -66,7 +66,7 @@ inline void SetPlanes(const data::Image& image, Datum* datum) {
   }
 }
 
-// The size that an image is stored in.
+// The size in which an image is stored.
 inline data::ImageExtents StoredExtents(const data::ImageExtents& from,
                                         const ImageRecordOptions& options) {
   if (options.height > 0) return {from.channels, options.height, options.width};
@@ -82,7 +82,7 @@ inline data::ImageExtents StoredExtents(const data::ImageExtents& from,
   return {from.channels, scaled(from.height), scaled(from.width)};
 }
 
-// Throws IoError for a file that cannot be read or decoded.
+// Throws IoError if the file cannot be read or decoded.
 inline Datum MakeDatum(const std::string& path, int label, const ImageRecordOptions& options) {
   const std::string file = ReadFile(path);
   data::Image image = WithContext(path, [&] {
@@ -102,15 +102,15 @@ inline Datum MakeDatum(const std::string& path, int label, const ImageRecordOpti
   if (!options.encoded) {
     SetPlanes(image, &datum);
   } else if (!resizes && !options.gray && type == own_type) {
-    datum.set_data(file);  // as it is: encoding again would lose quality
+    datum.set_data(file);  // unchanged, because re-encoding loses quality
   } else {
     datum.set_data(data::EncodeImage(image, type));
   }
   return datum;
 }
 
-// Writes one record per line of a list: record(line, &value) serialises it and returns the image's
-// extents. A line whose file cannot be read is left out with a warning.
+// Writes one record per line of a list: record(line, &value) serializes it and returns the image's
+// extents. A line whose file cannot be read is skipped with a warning.
 template <typename Line, typename Record>
 void WriteImageRecords(const std::vector<Line>& lines, const std::string& root,
                        const ImageRecordOptions& options, data::RecordWriter& writer,

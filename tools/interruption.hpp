@@ -1,5 +1,5 @@
-// What converters do when they are stopped: they end by the signal, as a shell expects, after
-// removing what they had begun.
+// Lets converters stop cleanly on a signal: they remove their unfinished output and then end by the
+// signal, as shells expect.
 //
 //   RunInterruptible([&] { while (...) { CheckInterrupted(); ... } });
 #pragma once
@@ -17,7 +17,7 @@ namespace caffe::tools {
 
 inline volatile std::sig_atomic_t signal_that_came = 0;
 
-// No std::exception, so that nobody takes it for a failure and goes on.
+// Not a std::exception, so that no handler mistakes it for a failure and continues.
 struct Interrupted {
   int signal;
 };
@@ -26,8 +26,8 @@ inline void CheckInterrupted() {
   if (signal_that_came != 0) throw Interrupted{signal_that_came};
 }
 
-// Runs `body` with SIGINT, SIGTERM and SIGHUP left to CheckInterrupted(). A second signal ends the
-// process at once.
+// Runs `body`, which has to call CheckInterrupted(), with SIGINT, SIGTERM and SIGHUP deferred to
+// it. A second signal ends the process at once.
 template <typename Body>
 void RunInterruptible(Body&& body) {
   struct sigaction action {};
@@ -47,7 +47,7 @@ void RunInterruptible(Body&& body) {
   }
 }
 
-// A database that stops being written when a signal comes.
+// A database writer that stops when a signal comes.
 class InterruptibleWriter final : public data::RecordWriter {
  public:
   InterruptibleWriter(DataParameter::DB backend, const std::string& path)

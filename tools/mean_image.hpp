@@ -1,4 +1,4 @@
-// The mean image of a set.
+// Computes the mean image of a set.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace caffe::tools {
 
-// Sums of all images, in planes.
+// Sums over all images, stored as planes.
 class MeanImage {
  public:
   void Add(const data::ImageView& image) {
@@ -35,7 +35,7 @@ class MeanImage {
     ++count_;
   }
 
-  // The form that every Caffe reads.
+  // In the format that every Caffe reads.
   BlobProto ToProto() const {
     BlobProto blob;
     blob.set_num(1);

@@ -1,4 +1,4 @@
-// A loop over all cores.
+// A parallel loop over all cores.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace caffe::tools {
 
-// Calls work(i) for each i below `count`, in any order. What one call throws is thrown here, once
-// those that had begun are done.
+// Calls work(i) for each i below `count`, in any order. Rethrows an exception of a call after the
+// running calls have finished.
 template <typename Work>
 void ParallelFor(size_t count, const Work& work) {
   std::atomic<size_t> next = 0;

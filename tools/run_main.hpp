@@ -1,4 +1,4 @@
-// What every program does when it gets no memory at a moment in which nobody else can say so.
+// Reports running out of memory when nothing else in the program can.
 #pragma once
 
 #include <cstdio>
@@ -6,13 +6,13 @@
 
 namespace caffe::tools {
 
-// Returns what `program` returns, or 1 when it had too little memory.
+// Returns the result of `program`, or 1 if memory ran out.
 template <typename Program>
 int RunMain(const char* name, Program&& program) {
   try {
     return program();
   } catch (const std::bad_alloc&) {
-    // Not by the log, which may not have begun and takes memory itself.
+    // Not with the log, which may not have started and allocates memory itself.
     std::fprintf(stderr, "%s: the machine's memory is used up\n", name);
     return 1;
   }

@@ -1,4 +1,4 @@
-// The three streams of a program whose caller closed some of them.
+// Reopens standard streams that the program's caller closed.
 #pragma once
 
 #include <fcntl.h>
@@ -6,8 +6,8 @@
 
 namespace caffe::tools {
 
-// Gives closed streams /dev/null. Else the first files that the program opens, such as a database,
-// take the streams' numbers and get what is printed.
+// Opens /dev/null for closed streams. Otherwise the first files that the program opens, such as a
+// database, get the streams' numbers, and output would be printed into them.
 inline void OpenStandardStreams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);  // takes the lowest number

@@ -1,4 +1,4 @@
-// What the small tools share: start-up, and errors as one line with an exit status.
+// Shared by the small tools: start-up, and one-line errors with an exit status.
 #pragma once
 
 #include <gflags/gflags.h>
@@ -25,14 +25,14 @@ DEFINE_int64(max_decoded_mb, caffe::MaxDecodedMb(),
 
 namespace caffe::tools {
 
-// What a body throws to end with a status of its own.
+// Thrown by a body to end with a specific exit status.
 struct ToolFailure : std::runtime_error {
   ToolFailure(int status, const std::string& message)
       : std::runtime_error(message), status(status) {}
   int status;
 };
 
-// The flags of the program itself: not glog's and gflags', whose files lie elsewhere.
+// Lists the program's own flags, without those of glog and gflags, which other files define.
 inline std::string OwnFlags() {
   std::vector<gflags::CommandLineFlagInfo> all;
   gflags::GetAllFlags(&all);
@@ -45,7 +45,7 @@ inline std::string OwnFlags() {
   return text;
 }
 
-// What --help and --version print; empty for another command line.
+// The output for --help and --version; empty for other command lines.
 inline std::string AnswerOf(int argc, char** argv, std::string_view usage) {
   for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     std::string_view word = argv[i];
@@ -64,14 +64,14 @@ inline std::string AnswerOf(int argc, char** argv, std::string_view usage) {
 }
 
 // Parses flags, starts logging to standard error and runs `body` with the remaining arguments.
-// Prints the usage when their number is not within [least, most]. Returns the exit status: 1 then
-// and after any other exception than a ToolFailure.
+// Prints the usage if their number is not in [least, most]. Returns the exit status, which is 1 in
+// that case and after any exception but ToolFailure.
 template <typename Body>
 int RunTool(int argc, char** argv, std::string_view usage, size_t least, size_t most, Body&& body) {
   return RunMain(argv[0], [&] {
     OpenStandardStreams();
     FLAGS_alsologtostderr = true;
-    FLAGS_log_year_in_prefix = false;  // as Caffe's parsers expect
+    FLAGS_log_year_in_prefix = false;  // parsers of Caffe's logs expect none
     if (const std::string answer = AnswerOf(argc, argv, usage); !answer.empty()) {
       std::fputs(answer.c_str(), stdout);
       return std::fflush(stdout) == 0 ? 0 : 1;

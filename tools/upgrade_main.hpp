@@ -1,4 +1,4 @@
-// What the tools that bring a file into today's form share.
+// Shared by the tools that upgrade a file to the current format.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace caffe::tools {
 
-// read(INPUT, &message), upgrade(INPUT, &message), which says whether there was anything to do, and
-// write(OUTPUT, message). `what` is the file and `written` the result, in messages. Exits with 2
-// where the input cannot be read and 1 where the rest fails, as in Caffe; scripts tell them apart.
+// Calls read(INPUT, &message), upgrade(INPUT, &message), which returns whether anything changed,
+// and write(OUTPUT, message). Messages use `what` for the file and `written` for the result. Exits
+// with 2 if the input cannot be read and with 1 for other failures, as in Caffe; scripts rely on
+// this.
 template <typename Message, typename Read, typename Upgrade, typename Write>
 int RunUpgrade(int argc, char** argv, const std::string& tool, const std::string& what,
                const std::string& written, Read read, Upgrade upgrade, Write write) {

@@ -1,4 +1,4 @@
-// Brings a net with weights of any age into today's form.
+// Upgrades a net with weights from any older format to the current one.
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/fork_fields.hpp"
 #include "caffe/io/upgrade_net.hpp"

@@ -1,4 +1,4 @@
-// Brings a solver definition of any age into today's form.
+// Upgrades a solver definition from any older format to the current one.
 #include "caffe/io/text_format.hpp"
 #include "caffe/io/upgrade_solver.hpp"
 #include "tools/upgrade_main.hpp"

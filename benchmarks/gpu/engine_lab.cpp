@@ -1,10 +1,10 @@
-// Builds and times all plans that cuDNN proposes for problems of the bundled nets' training steps,
-// where a plan for a net times only the heuristics' first few:
+// Builds and times all plans that cuDNN proposes for problems of the bundled nets' training steps;
+// a net's plan times only the first few that the heuristics propose.
 //   engine_lab [--seconds N] [--threads 16] [--list] [PREFIX...]
-// prints a line of JSON for each problem whose name begins so: its bytes and operations, how many
-// plans there are, and those that could be built, the fastest first. Problems that have not begun
-// within the seconds are left out and said so. What a plan writes is compared with what most plans
-// write, and fused steps with the same steps one after the other.
+// prints one JSON line for each problem whose name begins with a PREFIX: its bytes and operations,
+// the number of plans, and the plans that could be built, the fastest first. Problems that have not
+// started within the time limit are skipped and reported. Results are compared with those of the
+// majority of plans, and fused steps with the same steps run separately.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -33,8 +33,8 @@ namespace {
 using namespace engine_lab;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kListed = 12;         // plans of a problem
-constexpr double kCheckedBytes = 3e8;  // of problems whose sums are compared, on the host
+constexpr size_t kListed = 12;         // plans listed per problem
+constexpr double kCheckedBytes = 3e8;  // larger problems' sums are not compared on the host
 
 struct Plan {
   int64_t index = 0;
@@ -47,13 +47,13 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// A problem whose plans are built, by one thread.
+// A problem with its plans, which one thread builds.
 struct Built {
   std::unique_ptr<Problem> problem;
   std::vector<Plan> plans;
   int64_t proposed = 0;
   std::string refusal;
-  std::map<std::string, int> failures;  // plans that could not be built, by why
+  std::map<std::string, int> failures;  // number of plans that could not be built, by reason
 };
 
 Built Build(CudaDevice& device, const Geometry& geometry, const Describe& describe) {
@@ -89,7 +89,7 @@ Built Build(CudaDevice& device, const Geometry& geometry, const Describe& descri
   return built;
 }
 
-// Memory of a problem on the device, with noise in what is read.
+// Memory of a problem on the device, with noise in the inputs.
 class Places {
  public:
   Places(CudaDevice& device, const Built& built) : device_(device), problem_(*built.problem) {
@@ -108,7 +108,7 @@ class Places {
   const TimedBuffer& buffer(int64_t number) const { return problem_.tensors().at(number); }
   void* at(int64_t number) const { return memory_.at(number).get(); }
 
-  // Bytes of each result become `value` beforehand: 0xFF is no number in any type of float.
+  // Fills each result with bytes `value` before the run: 0xFF gives NaN in every float type.
   void Run(const Plan& plan, int value) {
     for (const auto& [number, buffer] : problem_.tensors()) {
       if (buffer.is_output)
@@ -151,7 +151,7 @@ class Places {
   std::shared_ptr<void> workspace_;
 };
 
-// The median of some runs.
+// The median of several runs.
 double SecondsOf(CudaDevice& device, Places& places, const Plan& plan) {
   constexpr int kRuns = 10;
   caffe::LaunchTimer timer(device);
@@ -161,8 +161,8 @@ double SecondsOf(CudaDevice& device, Places& places, const Plan& plan) {
   return seconds[kRuns / 2];
 }
 
-// The largest error of the channels' sums against those of the results themselves, of a few
-// channels, over the norm of what is summed.
+// The largest error of the sums over channels, compared with sums of the results themselves, for a
+// few channels, relative to the norm of the summands.
 double ErrorOfSums(const Places& places, CudaDevice& device, int64_t result, int64_t factor,
                    int64_t channels) {
   const TimedBuffer& buffer = places.buffer(result);
@@ -187,7 +187,8 @@ double ErrorOfSums(const Places& places, CudaDevice& device, int64_t result, int
   return worst;
 }
 
-// How far the fused result is from the convolution alone and then the other steps, on the host.
+// Difference between the fused result and the convolution alone followed by the other steps on the
+// host.
 double ErrorOfFused(CudaDevice& device, const Question& question, const Places& fused) {
   const Built built = Build(device, question.geometry, question.plain);
   if (built.plans.empty()) return std::nan("");
@@ -272,7 +273,7 @@ Json Answer(CudaDevice& device, const Question& question, const Built& built) {
     if (timed.plan->is_compiled)
       plan["compile_seconds"] = std::round(1e3 * timed.plan->build_seconds) / 1e3;
     if (timed.needs_zeros) plan["needs_zeros"] = true;
-    if (timed.moves) plan["moves"] = true;  // two runs give other bits
+    if (timed.moves) plan["moves"] = true;  // results differ between two runs
     if (!agree[i]) plan["disagrees"] = true;
     if (!timed.error.empty()) plan["error"] = timed.error.substr(0, 200);
     plans.push_back(std::move(plan));

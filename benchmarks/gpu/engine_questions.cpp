@@ -21,8 +21,8 @@ std::vector<int64_t> ChannelsLast(const std::vector<int64_t>& dims) {
 namespace {
 
 struct ForwardParts {
-  bool sums = false;      // of y and of its squares, for the normalisation behind
-  bool prologue = false;  // x is scaled and shifted, and a ReLU applied, for the one before
+  bool sums = false;      // sums of y and its squares, for the normalization that follows
+  bool prologue = false;  // scale, shift and ReLU on x, of the normalization before
   bool bias_and_relu = false;
 };
 
@@ -53,9 +53,9 @@ void Forward(Problem& problem, ForwardParts parts) {
 }
 
 struct DataGradientParts {
-  bool add = false;   // the other branch's gradient
-  bool relu = false;  // the gradient of a ReLU, by its result
-  bool sums = false;  // of dz and of dz * x, for the gradient of the normalisation
+  bool add = false;   // add the other branch's gradient
+  bool relu = false;  // apply the gradient of a ReLU, given its result
+  bool sums = false;  // sums of dz and dz * x, for the gradient of the normalization
 };
 
 void DataGradient(Problem& problem, DataGradientParts parts) {
@@ -120,7 +120,7 @@ class Questions {
 std::vector<Question> AllQuestions() {
   Questions ask;
   const DType bf16 = DType::kBFloat16, fp16 = DType::kFloat16;
-  // The first layer on 3 channels, on padded ones, and on blocks of 2 x 2 pixels (16 channels).
+  // The first layer on 3 channels, on padded channels, and on blocks of 2 x 2 pixels (16 channels).
   for (const Geometry& g : {Geometry{256, 3, 64, 224, 7, 2, 3},
                             {256, 4, 64, 224, 7, 2, 3},
                             {256, 8, 64, 224, 7, 2, 3},
@@ -145,7 +145,7 @@ std::vector<Question> AllQuestions() {
   ask.AskForward(cube);
   ask.AskDataGradient(cube);
   ask.AskWeightGradient(cube, bf16);
-  // Where a block begins: the gradient of its first convolution meets the shortcut's.
+  // At the start of a block the gradient of its first convolution is added to the shortcut's.
   const Geometry block_inputs[] = {
       {256, 256, 64, 56}, {256, 512, 128, 28}, {256, 1024, 256, 14}, {256, 2048, 512, 7}};
   for (const Geometry& g : block_inputs) ask.AskDataGradient(g, {.add = true, .relu = true});

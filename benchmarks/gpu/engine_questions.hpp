@@ -1,4 +1,4 @@
-// Problems of training steps that engine_lab asks cuDNN about.
+// Problems of training steps for which engine_lab queries cuDNN.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace engine_lab {
 
 using caffe::DType;
-using namespace caffe::cuda;  // cudnn_frontend as fe
+using namespace caffe::cuda;  // for the alias fe of cudnn_frontend
 
-// A convolution whose images are squares, or cubes where it has a depth.
+// A convolution on square images, or on cubes if there is a depth.
 struct Geometry {
   int64_t n, c, k, size;
   int64_t kernel = 1, stride = 1, pad = 0, group = 1, depth = 0;
   DType type = DType::kBFloat16;
 
   int64_t out(int64_t in) const { return (in + 2 * pad - kernel) / stride + 1; }
-  // The depth is that of the images, and the kernel is as deep as it is wide.
+  // The depth is that of the images; the kernel is as deep as it is wide.
   std::vector<int64_t> Spatial(int64_t width, int64_t deep) const {
     if (depth == 0) return {width, width};
     return {deep, width, width};
@@ -44,10 +44,10 @@ struct Geometry {
 
 std::vector<int64_t> ChannelsLast(const std::vector<int64_t>& dims);
 
-// Numbers of tensors in the graphs.
+// Ids of tensors in the graphs.
 enum Tensor : int64_t { kX, kW, kY, kAddend, kReluResult, kNormInput, kScale, kBias, kSum, kDot };
 
-// A graph of cuDNN with what it reads and writes.
+// A cuDNN graph with its inputs and outputs.
 class Problem {
  public:
   Problem(CudaDevice& device, const Geometry& geometry)
@@ -72,7 +72,7 @@ class Problem {
   CudnnTensor Step(const CudnnTensor& a, const CudnnTensor& b, fe::PointwiseMode_t mode) {
     return graph().pointwise(a, b, fe::graph::Pointwise_attributes().set_mode(mode));
   }
-  // The sum of each channel, in float.
+  // Adds the sum over each channel, in float.
   void SumOut(Tensor number, const CudnnTensor& tensor, int64_t channels) {
     const CudnnTensor sum =
         graph().reduction(tensor, fe::graph::Reduction_attributes()
@@ -108,10 +108,10 @@ struct Question {
   std::string name;
   Geometry geometry;
   Describe describe;
-  Describe plain;  // the convolution alone; null where the results are not compared with it
+  Describe plain;  // the convolution alone; null if results are not compared with it
 };
 
-// Batches of 256 as in ResNet-50, whose steps most of these are.
+// Batch size 256, mostly steps of ResNet-50.
 std::vector<Question> AllQuestions();
 
 }  // namespace engine_lab

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Training steps of benchmarks/nets/lstm.prototxt in PyTorch, whose LSTM is cuDNN's; scripts/caffe-gpu-questions runs it.
+"""Training steps of benchmarks/nets/lstm.prototxt in PyTorch, with cuDNN's LSTM; scripts/caffe-gpu-questions runs it.
 
   benchmarks/gpu/torch_lstm.py [--gpu 0] [--iterations 50]
 
-Prints one line of JSON: milliseconds of forward and backward with an update, medians, in float and bfloat16.
+Prints one line of JSON: median milliseconds of forward and backward with an update, in float and bfloat16.
 """
 import argparse
 import contextlib

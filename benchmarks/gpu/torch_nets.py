@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes torch_nets/*.json: the nets of scripts/caffe-gpu-check as benchmarks/peer builds them in PyTorch.
+"""Writes torch_nets/*.json: the nets of scripts/caffe-gpu-check in the form that benchmarks/peer builds in PyTorch.
 
   benchmarks/gpu/torch_nets.py [--check]
 
-A machine that is checked has PyTorch and neither protobuf nor protoc, so the definitions travel as JSON: steps, the
-shapes of weights and of a batch of one image. --check says which files are not what would be written.
+The machine to check has PyTorch but neither protobuf nor protoc, so definitions are shipped as JSON: steps, and the shapes
+of weights and of a batch of one image. --check lists files that are out of date.
 """
 import json
 import pathlib

@@ -4,10 +4,10 @@
   benchmarks/gpu/torch_step.py NET [--batch 256] [--precision bf16] [--compile] [--inference] [--gpu 0]
                                [--iterations 50]
 
-A step is what `caffe time --noise --update` times: forward, backward and an update by SGD with momentum, on normal noise
-in the device's memory. Channels last, autocast for 16 bits, TF32 for floats, cuDNN's own search, a fused optimizer. With
---inference forward alone is timed, with the weights themselves in 16 bits. Prints one line of JSON; exit status 3 where
-there is no PyTorch with a GPU.
+A step is the same as in `caffe time --noise --update`: forward, backward and an update by SGD with momentum, on Gaussian
+noise in the device's memory. Uses channels-last, autocast for 16 bits, TF32 for floats, cuDNN's benchmark mode, and a fused
+optimizer. With --inference times forward alone, with 16-bit weights. Prints one line of JSON; the exit status is 3 if there
+is no PyTorch with a GPU.
 """
 import argparse
 import contextlib
@@ -19,7 +19,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "peer"))
-BLOCK = 10  # steps that are launched before the host waits, as in `caffe time`
+BLOCK = 10  # steps launched before the host waits, as in `caffe time`
 WARM_UPS = 6
 
 
@@ -28,7 +28,7 @@ def percentile(values, share):
 
 
 def make_net(torch, content):
-    """With weights that keep activations in range. NumPy is not there everywhere that PyTorch is."""
+    """The net with weights that keep activations in range. Avoids NumPy, which is not installed everywhere."""
     from torch_net import TorchNet
     generator = torch.Generator().manual_seed(1)
     weights = {}
@@ -72,7 +72,7 @@ class Training:
         self.scaler.update()
 
     def prepare_inference(self, precision):
-        """Weights and images in 16 bits, so that nothing is cast on the way."""
+        """Converts weights and images to 16 bits, so that no casts occur in the net."""
         self.net.eval()
         dtype = {"bf16": self.torch.bfloat16, "fp16": self.torch.float16}.get(precision, self.torch.float32)
         self.net.to(dtype)
@@ -84,7 +84,7 @@ class Training:
 
 
 def measure(step, wait, iterations):
-    """Milliseconds per step of each block."""
+    """Milliseconds per step, for each block."""
     for _ in range(WARM_UPS):
         step()
     wait()
@@ -120,7 +120,7 @@ def main():
         sys.exit(3)
     device = torch.device("cpu") if options.cpu else torch.device("cuda", options.gpu)
     if not options.cpu:
-        torch.cuda.set_device(device)  # which synchronize() waits for
+        torch.cuda.set_device(device)  # the device that synchronize() waits for
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
     training = Training(torch, options, device)

@@ -1,6 +1,6 @@
-"""Cortado's process of peer_step_time.py: trains with the solver, so on the plan of `caffe train`.
+"""Cortado's process of peer_step_time.py: trains with a solver, and thus with the plan of `caffe train`.
 
-  cortado_worker.py FOLDER PRECISION [MEMORY]     serves steps (worker.serve); MEMORY: the solver's memory_limit, MiB
+  cortado_worker.py FOLDER PRECISION [MEMORY]     serves steps (worker.serve); MEMORY: the solver's memory_limit in MiB
   cortado_worker.py FOLDER FP32 --export          one pass; writes weights.npz and gradients.npz, prints the loss
 
 FOLDER holds net.prototxt (export.prototxt) and inputs.npz.

@@ -1,7 +1,7 @@
-"""A training net as a list of plain steps that another framework can build: no torch here, no compiled module.
+"""A training net as a list of plain steps that another framework can build; needs neither torch nor compiled modules.
 
     net = definition.training_net("models/vgg16/train_val.prototxt", batch=8)   # data replaced by Input layers
-    steps = definition.steps(net)                                               # what TorchNet is built from
+    steps = definition.steps(net)                                               # TorchNet is built from these
 
 A step is a dictionary of JSON values: `kind`, `name` (the layer's), `inputs` and `output` (names of values; each is
 written once), `weights` (keys such as "conv1.0", in the order of the PyTorch module's weight and bias), `in_place`
@@ -41,7 +41,7 @@ def training_net(path, batch):
 
 
 def without_dropout(net):
-    """A copy that two frameworks compute alike: nothing in it is random."""
+    """A copy without randomness, so that two frameworks can compute the same result."""
     copy = caffe_pb2.NetParameter.FromString(net.SerializeToString())
     for layer in copy.layer:
         if layer.type == "Dropout":
@@ -67,7 +67,7 @@ def _image_shape(source):
 
 
 def _pair(options, name, default):
-    """Extents along height and width: `name`_h and `name`_w, or `name` once, twice or not at all."""
+    """Extents along height and width: `name`_h and `name`_w, or `name` given once, twice or not at all."""
     if options.HasField(f"{name}_h") or options.HasField(f"{name}_w"):
         return [getattr(options, f"{name}_h"), getattr(options, f"{name}_w")]
     square = getattr(options, "kernel_size" if name == "kernel" else name)
@@ -107,7 +107,7 @@ def _lrn(layer):
 
 
 def _batch_norm(layer):
-    """BVLC's has no scale of its own, NVCaffe's has it in its blobs 3 and 4."""
+    """BVLC's layer has no scale; NVCaffe's has scale and shift in its blobs 3 and 4."""
     options = layer.batch_norm_param
     _require(layer, not options.use_global_stats, "statistics of the batch")
     has_scale = options.scale_bias or options.HasField("scale_filler") or options.HasField("bias_filler")
@@ -235,14 +235,14 @@ def _shape_after(layer, shape, inputs):
 
 
 def _pooled(extent, kernel, stride, pad, rounds_up):
-    """A last window must begin before the padding's end."""
+    """The last window must start before the padding's end."""
     rest = extent + 2 * pad - kernel
     outputs = (rest + (stride - 1 if rounds_up else 0)) // stride + 1
     return outputs - 1 if pad and (outputs - 1) * stride >= extent + pad else outputs
 
 
 def _numbered(net):
-    """A step for each layer; a blob that is written again, in place, gets a new name."""
+    """One step per layer; a blob that is overwritten in place gets a new name."""
     latest, written = {}, {}
     for layer in net.layer:
         if layer.type == "Split":
@@ -271,7 +271,7 @@ def _finish(layer, step, latest, written):
 
 
 def _readers(all_steps):
-    """Numbers of the steps that read each value."""
+    """Indices of the steps that read each value."""
     readers = {}
     for i, step in enumerate(all_steps):
         for name in step["inputs"]:
@@ -294,7 +294,7 @@ def _merge_scales(all_steps):
 
 
 def _allow_overwriting(step, made_by, readers):
-    """Where PyTorch's in-place form is right: no one else reads the input and no backward pass needs it."""
+    """Allows PyTorch's in-place form if nothing else reads the input and no backward pass needs it."""
     def is_free(name):
         return len(readers[name]) == 1 and made_by.get(name, {}).get("kind") in OUTPUT_NOT_SAVED
 

@@ -1,10 +1,10 @@
-"""A process of peer_inference_time.py: one net in one framework, which answers images when told to.
+"""A process of peer_inference_time.py: runs one net in one framework on request.
 
   inference_worker.py FRAMEWORK TYPE FOLDER THREADS
 
 FOLDER holds net.prototxt, net.caffemodel, net.onnx, int8.onnx, calibration.json and input.npy. Each line of standard input is
-a number of passes; the answer is what each of them took. A pass goes from an array to arrays. outputs-FRAMEWORK-TYPE.npy is
-the first output of the first pass.
+a number of passes; the answer has the time of each. A pass goes from arrays to arrays. outputs-FRAMEWORK-TYPE.npy gets the
+first output of the first pass.
 """
 import pathlib
 import sys
@@ -18,7 +18,7 @@ WARM_UP = 3
 
 
 def cortado(folder, kind, threads):
-    """The plan that the programs run."""
+    """Runs the plan that the programs use."""
     import caffe
 
     caffe.init_log(2)
@@ -71,7 +71,7 @@ def opencv(folder, kind, threads):
 
 
 def torch(folder, kind, threads):
-    """Channels-last; with torch.compile for types that end in +compile."""
+    """Channels-last; with torch.compile for types that end with +compile."""
     import contextlib
 
     import torch as pytorch

@@ -53,7 +53,7 @@ def _relu(step):
     return nn.LeakyReLU(step["slope"], step["in_place"]) if step["slope"] else nn.ReLU(step["in_place"])
 
 
-# PyTorch's ceil_mode leaves out a last window that begins in the padding, as Caffe does; its mean counts padding.
+# PyTorch's ceil_mode drops a last window that starts in the padding, like Caffe; its mean counts padding.
 MODULES = {
     "average_pool": lambda step: nn.AvgPool2d(tuple(step["kernel"]), tuple(step["stride"]), tuple(step["pad"]),
                                               ceil_mode=step["rounds_up"], count_include_pad=True),
@@ -76,16 +76,16 @@ MODULES = {
 
 
 class TorchNet(nn.Module):
-    """forward(images, labels) is the weighted sum of the net's losses.
+    """forward(images, labels) returns the weighted sum of the net's losses.
 
-    steps: of definition.steps. weights: arrays or tensors by Caffe's name ("conv1.0"); their shapes are the modules', and
-    their values are copied.
+    steps: from definition.steps. weights: arrays or tensors by Caffe's name ("conv1.0"); they determine the modules' shapes,
+    and their values are copied.
     """
 
     def __init__(self, steps, weights):
         super().__init__()
         self.steps = steps
-        self.parameter_of = {}  # by Caffe's name
+        self.parameter_of = {}  # Caffe's name -> parameter
         channels = {}
         modules = []
         for step in steps:
@@ -132,12 +132,12 @@ class TorchNet(nn.Module):
 
 
 class InferenceNet(TorchNet):
-    """forward(images) is the last value. Normalisations have means of 0 and variances of 1."""
+    """forward(images) returns the last value. Normalizations have mean 0 and variance 1."""
 
     @classmethod
     def of(cls, folder):
-        """That of steps.json and weights.npz."""
-        import numpy as np  # here, as training needs none
+        """Loads the net from steps.json and weights.npz."""
+        import numpy as np  # here, because training does not need it
         with np.load(folder / "weights.npz") as weights:
             return cls(json.loads((folder / "steps.json").read_text(encoding="utf-8")), weights)
 

@@ -37,7 +37,7 @@ def gradients(net, images, labels):
 
 
 def distances(found, exact):
-    """Relative, in the Euclidean norm, of each gradient that is more than rounding noise."""
+    """Relative distances, in the Euclidean norm, of each gradient that is more than rounding noise."""
     norms = {key: float(value.norm()) for key, value in exact.items()}
     largest = max(norms.values())
     return {key: float((found[key].reshape(exact[key].shape) - exact[key]).norm()) / norm
@@ -45,16 +45,16 @@ def distances(found, exact):
 
 
 def rounded_otherwise(images):
-    """The images with last bits changed at random: as near to the true ones as the images are."""
+    """The images with their last bits changed at random, within rounding error of the true ones."""
     return images * (1 + (2 * torch.rand_like(images) - 1) * torch.finfo(images.dtype).eps)
 
 
 def compare(folder):
-    """How far Cortado's gradients and PyTorch's, both in float, are from PyTorch's in double.
+    """Distances of Cortado's and PyTorch's gradients, both in float, from PyTorch's in double.
 
-    Rounding turns a few ReLUs on or off and moves a few maxima, and one of them moves every gradient below it by more than all
-    other rounding does: in VGG-16 0 to 5 of 25 million, as chance has it. So PyTorch's distance is the largest of several
-    passes, each on images of other last bits.
+    Rounding turns a few ReLUs on or off and moves a few maxima. A single such event changes every gradient below it by more than
+    all other rounding errors: in VGG-16 0 to 5 of 25 million, at random. So PyTorch's distance is the largest of several
+    passes, each on images with other last bits.
     """
     net, images, labels = load(folder, "export.json")
     exact_loss, exact = gradients(net.double(), images.double(), labels)
@@ -70,7 +70,7 @@ def compare(folder):
 
 
 def serve(folder, is_bfloat16, is_compiled):
-    if is_compiled:  # loads the compiler, which is no memory of the net's
+    if is_compiled:  # loads the compiler, whose memory does not belong to the net
         torch.compile(lambda x: x + 1)(torch.ones(1))
     idle = worker.memory_bytes("VmRSS")
     net, images, labels = load(folder, "steps.json")

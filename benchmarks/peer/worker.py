@@ -1,4 +1,4 @@
-"""What both frameworks' processes share: they make steps when told to, and say what those took."""
+"""Shared by both frameworks' processes: they run steps on request and report times."""
 import json
 import pathlib
 import resource
@@ -7,7 +7,7 @@ import time
 
 
 def memory_bytes(field):
-    """VmRSS (now) or VmHWM (highest since the last reset) of this process."""
+    """VmRSS (current) or VmHWM (peak since the last reset) of this process."""
     for line in pathlib.Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
@@ -41,7 +41,7 @@ class Clock:
 
 
 def serve(step, clock, idle_bytes, warm_up=2):
-    """Makes as many steps as each line of standard input says. idle_bytes: VmRSS before the net was built."""
+    """Runs the number of steps in each line of standard input. idle_bytes: VmRSS before the net was built."""
     for _ in range(warm_up):
         step()
     start_peak = max(memory_bytes("VmHWM"), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

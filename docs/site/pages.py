@@ -17,7 +17,7 @@ from mkdocs.structure.nav import Link
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("docs", "models", "examples", "benchmarks", "src")
 LINK = re.compile(r"\]\(([^)\s#]+)")
-# What stands in a fence after its language is for tests/smoke/test_code_blocks.py; a file's name is shown.
+# The words in a fence after its language are for tests/smoke/test_code_blocks.py; a file name is shown.
 # A link whose text is the file's name.
 NAMED = re.compile(r"\[`?[\w/.]+\.md`?\]\((?!\w+:)([^)#\s]+\.md)(#[^)\s]*)?\)")
 STYLE = "docs/site/style.css"
@@ -58,7 +58,7 @@ def on_page_markdown(markdown, page, **_):
 
 
 def on_nav(nav, **_):
-    """Adds the API references, which are no pages, to their sections, where scripts/docs_site.sh makes them."""
+    """Adds the API references, which are not pages, to their sections, if scripts/docs_site.sh has made them."""
     for section in nav.items:
         if section.title in API and os.environ.get("SITE_HAS_API"):
             section.children.append(Link("API reference", API[section.title]))

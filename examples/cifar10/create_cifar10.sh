@@ -3,9 +3,9 @@
 #
 #   examples/cifar10/create_cifar10.sh FOLDER
 #
-# FOLDER holds train.txt and test.txt, lists of "path label" in the order to learn from, and the images
-# they name: either as files or in train.tar.gz and test.tar.gz.
-# CAFFE_BIN names the folder of the programs (build/cpu-release/bin). What exists is kept.
+# FOLDER holds train.txt and test.txt, lists of "path label" in the order of training, and the
+# images that they name: either as files or in train.tar.gz and test.tar.gz. CAFFE_BIN is the folder
+# of the programs (build/cpu-release/bin). Existing databases are kept.
 set -euo pipefail
 folder=$(cd "${1:?usage: create_cifar10.sh FOLDER}" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

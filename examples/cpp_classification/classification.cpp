@@ -1,9 +1,9 @@
-// Classifies an image by a net: what an application of the library looks like.
+// Classifies an image with a net: an example of an application that uses the library.
 //
 //   classification DEPLOY_PROTOTXT WEIGHTS MEAN LABELS IMAGE
 //
 // MEAN is a .binaryproto, whose average per channel is used, or values such as 104,117,123. LABELS
-// has a line for each class. Prints the five likeliest.
+// has one line per class. Prints the five most likely classes.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -33,7 +33,7 @@ class Classifier {
   Classifier(const std::string& model, const std::string& weights, const std::string& mean,
              const std::string& labels);
 
-  // The `count` likeliest classes, likeliest first. The image is B, G, R or grey.
+  // The `count` most likely classes in descending order. The image is B, G, R or gray.
   std::vector<Prediction> Classify(const cv::Mat& image, size_t count = 5);
 
  private:
@@ -54,7 +54,7 @@ std::vector<std::string> ReadLines(const std::string& path) {
   return lines;
 }
 
-// A value for each channel.
+// One value per channel.
 std::vector<float> ReadMean(const std::string& text) {
   std::vector<float> values;
   if (!text.ends_with(".binaryproto")) {
@@ -75,7 +75,7 @@ std::vector<float> ReadMean(const std::string& text) {
 
 Classifier::Classifier(const std::string& model, const std::string& weights,
                        const std::string& mean, const std::string& labels)
-    // Only inputs and outputs are read, so blobs in between may share memory.
+    // Only inputs and outputs are read, so the blobs in between may share memory.
     : net_(model, caffe::TEST, 0, {}, {.keep_all = false, .with_backward = false}),
       labels_(ReadLines(labels)) {
   net_.CopyTrainedLayersFrom(weights);
@@ -106,7 +106,7 @@ std::vector<Prediction> Classifier::Classify(const cv::Mat& image, size_t count)
   std::iota(order.begin(), order.end(), 0);
   count = std::min(count, order.size());
   std::partial_sort(order.begin(), order.begin() + count, order.end(), [scores](int a, int b) {
-    // Sorting needs an order of all: a NaN comes last.
+    // Sorting needs a total order, so NaN comes last.
     if (std::isnan(scores[a]) || std::isnan(scores[b]))
       return !std::isnan(scores[a]) && std::isnan(scores[b]);
     return scores[a] > scores[b];
@@ -116,7 +116,7 @@ std::vector<Prediction> Classifier::Classify(const cv::Mat& image, size_t count)
   return best;
 }
 
-// Into planes B, G, R of floats, less the mean.
+// Converts to float planes B, G, R and subtracts the mean.
 void Classifier::Preprocess(const cv::Mat& image, float* planes) const {
   cv::Mat pixels = image;
   if (image.channels() == 3 && channels_ == 1) cv::cvtColor(image, pixels, cv::COLOR_BGR2GRAY);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes train.h5 and test.h5, which train.txt and test.txt name. What exists is kept.
+# Makes train.h5 and test.h5, which train.txt and test.txt list. Existing files are kept.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin="${CAFFE_BIN:-build/cpu-release/bin}"

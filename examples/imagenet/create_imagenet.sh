@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Makes the databases that the nets in models/ read, and the mean image, from photographs and lists of them.
+# Makes the databases that the nets in models/ read, and the mean image, from photographs and lists.
 #
 #   [SIZE=256] examples/imagenet/create_imagenet.sh FOLDER
 #
-# FOLDER holds train.txt and val.txt, lists of "path label", and the photographs under those paths. All are resized to
-# SIZE x SIZE pixels; the training list is shuffled. Makes examples/imagenet/ilsvrc12_{train,val}_lmdb (with SIZE=320
-# ilsvrc12_{train,val}_320_lmdb) and imagenet_mean.binaryproto. CAFFE_BIN names the folder of the programs
-# (build/cpu-release/bin). What exists is kept.
+# FOLDER holds train.txt and val.txt, lists of "path label", and the photographs under those paths.
+# All are resized to SIZE x SIZE pixels; the training list is shuffled. Makes
+# examples/imagenet/ilsvrc12_{train,val}_lmdb (with SIZE=320 ilsvrc12_{train,val}_320_lmdb) and
+# imagenet_mean.binaryproto. CAFFE_BIN is the folder of the programs (build/cpu-release/bin).
+# Existing databases are kept.
 set -euo pipefail
 folder=$(cd "${1:?usage: create_imagenet.sh FOLDER}" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -3,8 +3,8 @@
 #
 #   examples/mnist/create_mnist.sh [FOLDER [TARGET]]
 #
-# FOLDER holds the files (data/mnist); the databases go into TARGET (examples/mnist). One that exists
-# is kept. CAFFE_BIN names the folder of the programs (build/cpu-release/bin).
+# FOLDER holds the files (data/mnist); the databases go into TARGET (examples/mnist). Existing
+# databases are kept. CAFFE_BIN is the folder of the programs (build/cpu-release/bin).
 set -euo pipefail
 folder=$(cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../../data/mnist}" && pwd)
 [ $# -lt 2 ] || target=$(cd "$2" && pwd)

@@ -10,13 +10,13 @@ import numpy as np
 
 
 def blur(size=5, sigma=1.0):
-    """A Gaussian, sum 1."""
+    """A Gaussian with sum 1."""
     line = np.exp(-(np.arange(size) - size // 2) ** 2 / (2 * sigma ** 2))
     return np.outer(line, line) / line.sum() ** 2
 
 
 def edge(size=5):
-    """Brighter on the right than on the left: positive."""
+    """Positive if the right side is brighter than the left."""
     return blur(size) * (np.arange(size) - size // 2)
 
 

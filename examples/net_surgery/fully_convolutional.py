@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Turns a classifier into a net that classifies every place of a larger image, with the same weights.
+"""Turns a classifier into a net that classifies every position of a larger image, with the same weights.
 
   examples/net_surgery/fully_convolutional.py NET.prototxt WEIGHTS NEW.prototxt NEW.caffemodel [--input_size H,W]
 
 An inner product over a C x H x W blob is a convolution with windows of H x W: its weights are the same numbers in the
-same order. Where the image is larger than the window, the convolution has one result for each place.
+same order. If the image is larger than the window, the convolution has one result per position.
 """
 import argparse
 import pathlib
@@ -15,9 +15,9 @@ from google.protobuf import text_format
 
 
 def convolutional(net):
-    """The definition of a caffe.Net with convolutions for its inner products, each called NAME-conv.
+    """The definition of a caffe.Net with convolutions instead of its inner products, each named NAME-conv.
 
-    Raises ValueError for an inner product that is not over all of C, H and W.
+    Raises ValueError for an inner product that does not cover all of C, H and W.
     """
     changed = net.definition
     for layer in changed.layer:
@@ -41,7 +41,7 @@ def convolutional(net):
         if old.HasField("bias_filler"):
             new.bias_filler.CopyFrom(old.bias_filler)
         layer.ClearField("inner_product_param")
-        # Another name, as copying by name would find weights of another shape.
+        # Another name, because copying by name would find weights of another shape.
         layer.name += "-conv"
     if changed == net.definition:
         raise ValueError(f"net {net.name!r} has no inner products")
@@ -49,7 +49,7 @@ def convolutional(net):
 
 
 def resize_input(definition, height, width):
-    """Gives the net's images another size, one image at a time."""
+    """Changes the size of the net's images, with a batch of one image."""
     for layer in definition.layer:
         if layer.type == "Input":
             for shape in layer.input_param.shape:
@@ -57,7 +57,7 @@ def resize_input(definition, height, width):
 
 
 def transplant(old, new):
-    """Copies all parameters of Net `old` to those of Net `new`, whose convolutions may be the old inner products."""
+    """Copies all parameters of Net `old` to Net `new`, whose convolutions may be the old inner products."""
     for name, blobs in old.params.items():
         target = new.params[name if name in new.params else name + "-conv"]
         for blob, values in zip(target, blobs):

@@ -1,4 +1,4 @@
-// The operations of layer Softsign. A device's kernels apply their formulas to each element.
+// Operations of layer Softsign. Kernels of each device apply their formulas to each element.
 #pragma once
 
 #include <cmath>

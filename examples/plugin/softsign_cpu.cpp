@@ -1,4 +1,4 @@
-// Softsign on the processor, in each type of numbers.
+// Softsign on the processor, for each floating-point type.
 #include "caffe/ops/kernel.hpp"
 #include "softsign.hpp"
 

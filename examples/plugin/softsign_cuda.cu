@@ -1,4 +1,4 @@
-// Softsign on GPUs, in each type of numbers. Work goes into the stream that the context names.
+// Softsign on GPUs, for each floating-point type. Work is launched in the context's stream.
 #include <cuda_runtime.h>
 
 #include "caffe/ops/kernel.hpp"

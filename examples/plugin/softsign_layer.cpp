@@ -1,4 +1,4 @@
-// Layer Softsign: what it means. No device, no type, no pointers.
+// Layer Softsign: its meaning, independent of devices and types.
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/plugin.hpp"

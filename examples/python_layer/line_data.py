@@ -27,4 +27,4 @@ class LineDataLayer(caffe.Layer):
         top[1].data[...] = (top[0].data @ self.slopes)[:, None] + self.offset + noise
 
     def backward(self, top, propagate_down, bottom):
-        pass  # it reads nothing
+        pass  # it has no bottoms

@@ -14,7 +14,7 @@ class EuclideanLossLayer(caffe.Layer):
         if bottom[0].count != bottom[1].count:
             raise ValueError(f"EuclideanLossLayer: predictions have shape {bottom[0].shape}, targets {bottom[1].shape}; "
                              "they must be equal")
-        top[0].reshape()  # one number
+        top[0].reshape()  # a scalar
 
     def forward(self, bottom, top):
         self.distance = bottom[0].data - bottom[1].data.reshape(bottom[0].data.shape)

@@ -1,8 +1,8 @@
 /* Runs a compiled net: cortado_run NET.cortado [-threads N] [-times N] [INPUT.raw ...]
  *
  * Each file holds the numbers of one input, in the input's type; inputs without a file are 0. Prints
- * the outputs, a number a line; with -times also how long each of so many runs took. */
-#define _POSIX_C_SOURCE 199309L /* clock_gettime, also with -std=c99 */
+ * the outputs, one number per line; with -times N also the time of each of N runs. */
+#define _POSIX_C_SOURCE 199309L /* for clock_gettime with -std=c99 */
 
 #include <stdio.h>
 #include <stdlib.h>

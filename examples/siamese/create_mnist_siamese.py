@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes examples/siamese/mnist_siamese_{train,test}_lmdb: pairs of digits, and whether they are the same digit.
+"""Makes examples/siamese/mnist_siamese_{train,test}_lmdb: pairs of digits, labelled by whether the digits are equal.
 
   examples/siamese/create_mnist_siamese.py [FOLDER] [--seed 0]
 
-FOLDER holds MNIST's four idx files, gzipped or not (data/mnist); run it from the root of the repository. Each image is
-paired with one drawn at random; a record is a Datum of two channels with label 1 for equal digits, else 0. A database
-that exists is kept. Needs python3-lmdb, NumPy and protobuf.
+FOLDER holds MNIST's four idx files, gzipped or not (data/mnist); run from the root of the repository. Each image is
+paired with a random one; a record is a Datum of two channels with label 1 for equal digits, else 0. Existing databases
+are kept. Needs python3-lmdb, NumPy and protobuf.
 """
 import argparse
 import gzip
@@ -44,7 +44,7 @@ def write(path, records):
     if path.exists():
         print(f"{path} exists")
         return
-    # Under another name until it is whole.
+    # Written under a temporary name until it is complete.
     partial = path.with_name(path.name + ".partial")
     with lmdb.open(str(partial), map_size=1 << 40) as database, database.begin(write=True) as transaction:
         for number, record in enumerate(records):

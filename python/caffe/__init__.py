@@ -5,14 +5,14 @@
     net.blobs["data"].data[...] = image
     scores = net.forward()["prob"]
 
-Exceptions: caffe.Error (a RuntimeError) and its classes InvalidArgument (a ValueError), Unsupported
-(a NotImplementedError), IoError (an OSError), DeviceError, InternalError. Every text says where,
-what, and what to do. The import reads no files and starts no threads.
+Exceptions: caffe.Error (a RuntimeError) and its subclasses InvalidArgument (a ValueError),
+Unsupported (a NotImplementedError), IoError (an OSError), DeviceError, InternalError. Every message
+says where, what, and what to do. The import reads no files and starts no threads.
 """
 from ._checkout import add_compiled_modules, check_packages
 
 check_packages()
-add_compiled_modules(__path__)  # before what needs them
+add_compiled_modules(__path__)  # before the modules that need them
 
 # pylint: disable=wrong-import-position
 from . import coord_map, display, draw, io, summary

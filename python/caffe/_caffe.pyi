@@ -1,4 +1,4 @@
-from __future__ import annotations  # documentation tools import this file
+from __future__ import annotations  # needed by documentation tools, which import this file
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence

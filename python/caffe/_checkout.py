@@ -1,7 +1,7 @@
-"""Where the compiled part of the package is, when the package is the folder python/caffe of a checkout.
+"""Finds the compiled part of the package if the package is the folder python/caffe of a checkout.
 
-There sys.path has CAFFE_ROOT/python, as in Caffe's scripts and notebooks; the compiled module and caffe_pb2 are in a build
-folder, which this adds to the package's path.
+Caffe's scripts and notebooks put CAFFE_ROOT/python into sys.path, but the compiled module and caffe_pb2 are in a build
+folder. This module adds that folder to the package's path.
 """
 import importlib
 import importlib.machinery
@@ -20,7 +20,7 @@ def _fits(folder):
 
 
 def _builds():
-    """Packages of builds, the likeliest first: that of CAFFE_BINARY_DIR, else the presets that are no tests of their own."""
+    """Package folders of builds, the likeliest first: that of CAFFE_BINARY_DIR, else those of the usual presets."""
     named = os.environ.get("CAFFE_BINARY_DIR")
     if _ROOT is None and not named:
         return []
@@ -39,7 +39,7 @@ def _complaint(builds):
 
 
 def check_packages():
-    """ImportError that names this interpreter where NumPy or protobuf is missing."""
+    """Raises an ImportError that names this interpreter if NumPy or protobuf is missing."""
     missing = [pip for module, pip in (("numpy", "numpy"), ("google.protobuf", "protobuf")) if not _can_import(module)]
     if missing:
         raise ImportError(f"package caffe needs {' and '.join(missing)}, and {sys.executable} has none: "
@@ -56,8 +56,8 @@ def _can_import(module):
 
 
 def add_compiled_modules(path):
-    """Appends the folder with the compiled modules to a package's __path__; ImportError where there
-    is none."""
+    """Appends the folder with the compiled modules to a package's __path__. Raises ImportError if there is
+    none."""
     if _fits(_PACKAGE):
         return
     builds = _builds()

@@ -1,4 +1,4 @@
-"""What commands write: the log, and files that long work ends in, whose wrong places are said before it begins."""
+"""Output of commands: the exit status, the log, and checks of output files before long work begins."""
 import os
 import signal
 import sys
@@ -7,9 +7,9 @@ from ._caffe import Error, InvalidArgument, IoError, init_log
 
 
 def run_command(name, work, also=()):
-    """Runs work(), all that `caffe NAME` does, and returns the exit status. Our errors, those of the types `also` and files
-    that the system refuses end in one line. Ctrl-C, and a reader of the output that is gone, end the process as they end
-    other programs."""
+    """Runs work(), which does all that `caffe NAME` does, and returns the exit status. Our errors, those of the types `also` and
+    OSErrors are printed as one line. Ctrl-C, and a closed pipe for the output, end the process by the signal, as in other
+    programs."""
     try:
         work()
         sys.stdout.flush()
@@ -34,7 +34,7 @@ def _end_by(number):
 
 
 def start_log():
-    """Of a command: glog warns of lines that come before. Programs that call a command may have started it."""
+    """For commands: without this, glog warns about early log lines. The caller of a command may have started the log already."""
     try:
         init_log()
     except InvalidArgument:
@@ -42,7 +42,7 @@ def start_log():
 
 
 def require_place(file):
-    """Raises IoError where no file of this name can be written: a folder, or in a folder that is not there."""
+    """Raises IoError if no file of this name can be written: it is a folder, or its folder is missing or read-only."""
     file = os.fspath(file)
     folder = os.path.dirname(file) or "."
     if os.path.isdir(file):
@@ -54,19 +54,19 @@ def require_place(file):
 
 
 def require_other(file, *read):
-    """Raises InvalidArgument where the file to write is one of those that are read; "" and None are none."""
+    """Raises InvalidArgument if the output file is one of the input files; "" and None are ignored."""
     for other in filter(None, read):
         if os.path.exists(file) and os.path.exists(other) and os.path.samefile(file, other):
             raise InvalidArgument(f"{file}: would be written over {other}, which is read; give another --output")
 
 
 def with_extension(file, extension):
-    """The name of a file that a command writes; one without an extension gets this one. A folder's stays, to be refused."""
+    """Adds an extension to the name of an output file without one. A folder's name stays unchanged, so that it is refused."""
     return file if os.path.splitext(file)[1] or os.path.isdir(file) else file + extension
 
 
 def weights_beside(prototxt):
-    """The .caffemodel that goes with a prototxt. Raises InvalidArgument where one would overwrite the other."""
+    """The name of the .caffemodel next to a prototxt. Raises InvalidArgument if it would overwrite the prototxt."""
     weights = os.path.splitext(prototxt)[0] + ".caffemodel"
     if weights == prototxt:
         raise InvalidArgument(f"{prototxt} would be the weights beside the net; name the net's file, as in "

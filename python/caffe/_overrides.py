@@ -1,4 +1,4 @@
-"""Changed fields of a solver's definition, as `caffe train --set` has them, from Python's values."""
+"""Converts Python values to overrides of a solver's definition, as `caffe train --set` takes them."""
 import difflib
 import numbers
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ def _text(path, value):
 
 
 def assignments(changes, fields, options):
-    """Overrides as the extension takes them: a list of b"path=value".
+    """Overrides in the extension's format: a list of b"path=value".
 
-    changes: a dict from paths ("layer[conv1].convolution_param.num_output") to values, or None;
-    fields: the same as keywords of a call that has the options `options`. Raises TypeError for
-    a keyword that is nearly an option, InvalidArgument for values that no field has.
+    changes: a dict from paths ("layer[conv1].convolution_param.num_output") to values, or None.
+    fields: overrides given as keywords of a call, whose own options are `options`. Raises TypeError
+    for a keyword that looks like a misspelt option, InvalidArgument for values that no field takes.
     """
     from .proto import caffe_pb2
     if changes is not None and not isinstance(changes, Mapping):

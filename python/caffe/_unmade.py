@@ -1,4 +1,4 @@
-"""Objects whose construction failed, of which debuggers and tracebacks still hold a reference."""
+"""Guards objects whose construction failed: debuggers and tracebacks may still hold references to them."""
 
 
 def _refuse(self, name):
@@ -8,10 +8,10 @@ def _refuse(self, name):
 
 
 def guard_construction(construct):
-    """`construct`, an extension's __init__, after whose failure the object has no attributes and shows
-    itself as unmade.
+    """Wraps `construct`, an extension's __init__. After it fails the object has no attributes and its repr
+    says that it was not constructed.
 
-    There is no C++ object behind it then, and the extension would read memory that is none.
+    Such an object has no C++ object, so any access by the extension would read invalid memory.
     """
     def __init__(self, *args, **kwargs):
         try:

@@ -8,7 +8,7 @@ from .pycaffe import Net
 
 
 def make_transformer(net, mean, input_scale, raw_scale, channel_swap):
-    """The Transformer of a net's first input, for images (H, W, C) as load_image gives them."""
+    """The Transformer for a net's first input; it takes images (H, W, C) from load_image."""
     name = net.inputs[0]
     transformer = io.Transformer({name: net.blobs[name].data.shape})
     transformer.set_transpose(name, (2, 0, 1))
@@ -28,7 +28,7 @@ class Classifier(Net):
     raw_scale=None, channel_swap=None)
 
     image_dims: (height, width) to which images are resized before they are cropped to the net's
-    input (default: its size). The rest as in caffe.io.Transformer.
+    input (default: the input's size). The other arguments are those of caffe.io.Transformer.
     """
 
     def __init__(self, model_file, pretrained_file, image_dims=None, mean=None, input_scale=None, raw_scale=None,
@@ -39,8 +39,8 @@ class Classifier(Net):
         self.image_dims = self.crop_dims if image_dims is None else image_dims
 
     def predict(self, inputs, oversample=True):
-        """inputs: images (H, W, C) as load_image gives them. Returns (number of images, classes):
-        class probabilities, with oversample the mean over ten crops, else of the centre."""
+        """inputs: images (H, W, C) from load_image. Returns class probabilities of shape (number of
+        images, classes): the mean over ten crops with oversample, else of the centre crop."""
         inputs = list(inputs)
         if not inputs:
             raise InvalidArgument("predict: no images given")

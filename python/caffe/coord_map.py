@@ -1,9 +1,9 @@
-"""Where a pixel of one blob lies in another: maps through convolutions, poolings and crops.
+"""Maps coordinates between blobs, through convolutions, poolings and crops.
 
-A layer moves coordinates by y = a * x + b along each spatial axis, from its bottom to its top.
-`coord_map(fn)` is one layer's map, `coord_map_from_to` the map between two blobs of a NetSpec,
-and `crop` makes the Crop layer that puts one blob exactly over another, as nets that label each
-pixel need after upsampling.
+A layer maps coordinates by y = a * x + b along each spatial axis, from its bottom to its top.
+`coord_map(fn)` is the map of one layer and `coord_map_from_to` the map between two blobs of a
+NetSpec. `crop` makes the Crop layer that aligns one blob with another, which nets for segmentation
+need after upsampling.
 """
 from typing import Any, Iterable, Mapping, NamedTuple
 
@@ -11,27 +11,27 @@ import numpy as np
 
 from .net_spec import Function, Top, layers as L
 
-# Each value depends on the one at its own place only (LRN and Softmax look along channels).
+# Each value depends only on the value at the same position (LRN and Softmax look along channels).
 PASS_THROUGH_LAYERS = frozenset((
     "AbsVal", "BatchNorm", "Bias", "BNLL", "Dropout", "Eltwise", "ELU", "Log", "LRN", "Exp", "MVN", "Power", "ReLU",
     "PReLU", "Scale", "Sigmoid", "Split", "TanH", "Threshold"))
 
 
 class UndefinedMapException(Exception):
-    """The layer's type has no map between coordinates."""
+    """The layer's type has no map of coordinates."""
 
 
 class AxisMismatchException(Exception):
-    """Two layers in a row treat different axes as the first spatial one."""
+    """Two consecutive layers have different first spatial axes."""
 
 
 class CropError(ValueError, AssertionError):
-    """One blob cannot be cropped to another. An AssertionError too: that is what Caffe raises here."""
+    """One blob cannot be cropped to another. Also an AssertionError, because Caffe raises that."""
 
 
 class CoordMap(NamedTuple):
-    """y = a * x + b. axis: the axis before the first spatial one, None if the layer has no say in
-    it.
+    """y = a * x + b. axis: the axis before the first spatial one, or None if the layer does not
+    restrict it.
 
     a, b: float arrays with one element for all spatial axes, or one for each.
     """
@@ -55,8 +55,8 @@ def _array(value: Any) -> np.ndarray:
 def conv_params(fn: Function) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """(channel axis, stride, extent of the dilated window, pad) of a layer with a window.
 
-    Raises UndefinedMapException where the window is that of the whole image, or is given by fields
-    ending in _h and _w.
+    Raises UndefinedMapException if the window is the whole image, or is given by fields that end in
+    _h and _w.
     """
     options = _options(fn, "pooling_param" if fn.type_name == "Pooling" else "convolution_param")
     legacy = [name for name in options if name in {f"{field}_{side}" for field in ("kernel", "stride", "pad")
@@ -71,13 +71,13 @@ def conv_params(fn: Function) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def crop_params(fn: Function) -> tuple[int, np.ndarray]:
-    """(first axis that is cut, offset along the cut axes) of a Crop layer."""
+    """(first axis that is cropped, offset along the cropped axes) of a Crop layer."""
     options = _options(fn, "crop_param")
     return options.get("axis", 2), _array(options.get("offset", 0))
 
 
 def coord_map(fn: Function) -> CoordMap:
-    """The map from the layer's (first) bottom to its top; raises UndefinedMapException without one."""
+    """The map from the layer's first bottom to its top. Raises UndefinedMapException if there is none."""
     if fn.type_name in ("Convolution", "Pooling", "Im2col"):
         axis, stride, window, pad = conv_params(fn)
         return CoordMap(axis, 1 / stride, (pad - (window - 1) / 2) / stride)
@@ -108,14 +108,14 @@ def inverse(coord_map: CoordMap) -> CoordMap:
 
 
 def _mapped_bottoms(top: Top) -> Iterable[Top]:
-    # The second bottom of Crop only says how large the result is.
+    # The second bottom of Crop only gives the size of the result.
     return top.fn.inputs[:1] if top.fn.type_name == "Crop" else top.fn.inputs
 
 
 def _maps_from_ancestors(top: Top) -> dict[Top, CoordMap]:
-    """For the top and each blob it was computed from: the map from there to the top.
+    """Maps to the top, for the top itself and each blob it was computed from.
 
-    Nearest first; where several ways lead to a blob, they are taken to agree.
+    Nearest blobs come first. If several paths lead to a blob, they are assumed to agree.
     """
     maps = {top: IDENTITY}
     frontier = [top]
@@ -133,9 +133,9 @@ def _maps_from_ancestors(top: Top) -> dict[Top, CoordMap]:
 
 
 def coord_map_from_to(top_from: Top, top_to: Top) -> CoordMap:
-    """The map of coordinates in top_from to coordinates in top_to, by the blob both depend on.
+    """The map of coordinates in top_from to coordinates in top_to, by way of the blob both depend on.
 
-    Raises RuntimeError where no spatial layers connect them.
+    Raises RuntimeError if no spatial layers connect them.
     """
     from_maps = _maps_from_ancestors(top_from)
     for top, to_map in _maps_from_ancestors(top_to).items():
@@ -145,10 +145,10 @@ def coord_map_from_to(top_from: Top, top_to: Top) -> CoordMap:
 
 
 def crop(top_from: Top, top_to: Top) -> Top:
-    """A Crop layer that cuts top_from to the part that lies over top_to.
+    """A Crop layer that cuts top_from to the part that covers top_to.
 
-    Raises CropError where their scales differ, where top_from does not begin before top_to, or
-    where the offset is not a whole number.
+    Raises CropError if their scales differ, if top_from does not begin before top_to, or if the
+    offset is not a whole number.
     """
     axis, a, b = coord_map_from_to(top_from, top_to)
     if not np.allclose(a, 1, rtol=0, atol=1e-6):

@@ -1,5 +1,5 @@
-"""What has to be known beside a net and its weights to ask it about an image: names of classes, mean,
-scale and size; and nets for use, made of nets for training."""
+"""Preprocessing and labels that inference needs besides a net and its weights: names of classes, mean, scale
+and size. Also derives nets for inference from nets for training."""
 import os
 
 from ._caffe import Net, _deploy_net, _describe_model, _model_info_of_weights
@@ -7,12 +7,12 @@ from .proto import caffe_pb2
 
 
 def model_info(source):
-    """The ModelInfo message (docs/options.md) that a net or its weights have.
+    """The ModelInfo message (docs/options.md) of a net or its weights.
 
-    source: the name of a .caffemodel, or several with commas, of which the last that has one counts;
-    a Net; or a NetParameter, of which data layers and the files beside their databases tell what the
-    message itself does not. Empty where nothing is known. Raises IoError for files that cannot be
-    read.
+    source: the name of a .caffemodel, or several separated by commas (the last one with a ModelInfo
+    counts); a Net; or a NetParameter, whose data layers, with the files next to their databases, fill
+    what its own message lacks. The result is empty if nothing is known. Raises IoError for files that
+    cannot be read.
     """
     if isinstance(source, Net):
         source = caffe_pb2.NetParameter.FromString(source._definition())
@@ -22,12 +22,13 @@ def model_info(source):
 
 
 def deploy_net(net, inputs=()):
-    """The NetParameter for use of a net of phase TEST: an Input of one item in the place of its data,
-    without layers that need labels; what a softmax loss reads becomes probabilities, in "prob".
+    """The NetParameter for inference, made from a net of phase TEST. An Input for one item replaces the
+    data, layers that need labels are removed, and the input of a softmax loss becomes probabilities in
+    "prob".
 
-    inputs: the tops of data layers that the net is asked about; by default the first of the first
-    layer. Raises InvalidArgument for a net of phase TRAIN or without data layers, and where nothing
-    is left.
+    inputs: the tops of data layers that become inputs; by default the first top of the first data
+    layer. Raises InvalidArgument for a net of phase TRAIN or without data layers, and if no layer is
+    left.
 
         definition = caffe.deploy_net(caffe.Net("train_val.prototxt", caffe.TEST))
     """

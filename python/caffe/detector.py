@@ -12,8 +12,8 @@ class Detector(Net):
     """Detector(model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None,
     channel_swap=None, context_pad=None)
 
-    context_pad: pixels of the net's input around a window that show its surroundings. Mean and
-    scales as in caffe.io.Transformer.
+    context_pad: width in pixels of the net's input of the surroundings shown around a window. Mean
+    and scales as in caffe.io.Transformer.
     """
 
     def __init__(self, model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None, channel_swap=None,
@@ -44,7 +44,7 @@ class Detector(Net):
         return found
 
     def detect_selective_search(self, image_fnames):
-        """detect_windows on the windows that selective search proposes (module
+        """Runs detect_windows on the windows that selective search proposes (module
         selective_search_ijcv_with_python)."""
         try:
             import selective_search_ijcv_with_python as selective_search
@@ -55,8 +55,8 @@ class Detector(Net):
         return self.detect_windows(zip(names, selective_search.get_windows(names, cmd="selective_search_rcnn")))
 
     def crop(self, im, window):
-        """The window (ymin, xmin, ymax, xmax) of an image (H, W, C); with context_pad resized to
-        the net's input with its surroundings, and the mean where these leave the image."""
+        """Cuts the window (ymin, xmin, ymax, xmax) out of an image (H, W, C). With context_pad the result
+        includes the surroundings, is resized to the net's input, and has the mean outside the image."""
         window = np.round(np.asarray(window, dtype=float)).astype(int)
         if window.shape != (4,) or window[2] <= window[0] or window[3] <= window[1]:
             raise InvalidArgument(f"crop: window {window.tolist()} is empty; it is (ymin, xmin, ymax, xmax)")
@@ -84,8 +84,8 @@ class Detector(Net):
         return crop
 
     def configure_crop(self, context_pad):
-        """Sets the context, in pixels of the net's input, and what fills it beyond the image: the
-        mean."""
+        """Sets the context, in pixels of the net's input, and the value that fills it outside the image:
+        the mean."""
         name = self.inputs[0]
         channels, size, width = self.blobs[name].shape[1:]
         if context_pad and not (size == width and 0 < 2 * context_pad < size):
@@ -94,7 +94,7 @@ class Detector(Net):
         self.context_pad = context_pad
         if not context_pad:
             return
-        # Back from the net's values to the image's: preprocess will subtract the mean again.
+        # Converts the mean to the image's scale, because preprocess will subtract it again.
         mean = self.transformer.mean.get(name)
         mean = np.zeros((channels, 1, 1), np.float32) if mean is None else mean
         mean = np.broadcast_to(mean, (channels, size, size))

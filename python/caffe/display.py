@@ -1,15 +1,15 @@
-"""Plans and nets as tables and drawings, for terminals and notebooks."""
+"""Shows plans and nets as tables and drawings, in terminals and notebooks."""
 from html import escape
 
 from .pycaffe import bottoms_of, tops_of
 
 
 class Plan:
-    """What a net was compiled to. `steps`: a list of PlanStep, in order; `memory`: a PlanMemory,
+    """The compiled form of a net. `steps`: a list of PlanStep, in order; `memory`: a PlanMemory with
     bytes by kind.
 
-    print(plan) shows a table; a notebook shows it as HTML. len(), indexing and iteration go over
-    the steps.
+    print(plan) shows a table; a notebook shows it as HTML. len(), indexing and iteration apply to the
+    steps.
     """
 
     COLUMNS = ("layers", "way", "op", "kernel", "operands", "MFLOP", "KiB")
@@ -50,7 +50,7 @@ class Plan:
 
 
 def net_html(net):
-    """A net for notebooks: the drawing of its layers, and a table of their blobs and parameters."""
+    """HTML of a net for notebooks: a drawing of its layers, and a table of their blobs and parameters."""
     rows = [(name, layer.type, "; ".join(_described(net, blob) for blob in bottoms_of(net, k)),
              "; ".join(_described(net, blob) for blob in tops_of(net, k)),
              ", ".join("x".join(map(str, blob.shape)) for blob in net.params.get(name, ())))
@@ -76,8 +76,8 @@ WIDTH, HEIGHT, GAP_X, GAP_Y = 150, 34, 20, 26
 
 
 def _edge(source, target, number):
-    """A line from box to box, by their corners. It moves sideways between rows and downwards between columns only, so that
-    it crosses no box; the number of the edge keeps those between the same columns apart."""
+    """A line from box to box, as a list of corners. It moves sideways only between rows and downwards only between columns,
+    so it crosses no box; the number of the edge separates edges between the same columns."""
     x1, y1, x2, y2 = source[0] + WIDTH // 2, source[1] + HEIGHT, target[0] + WIDTH // 2, target[1]
     if y2 - y1 == GAP_Y:
         return f"M{x1},{y1} C{x1},{y2} {x2},{y1} {x2},{y2}"
@@ -88,14 +88,14 @@ def _edge(source, target, number):
 
 
 def net_svg(net):
-    """The net's layers as SVG text, without other programs: a layer stands one row below the lowest
-    that it reads."""
+    """The net's layers as SVG text, drawn without other programs. Each layer is one row below the lowest
+    layer that it reads."""
     from .draw import choose_color_by_layertype
-    depth, writer, places, used, edges = {}, {}, {}, {}, []  # layers by number
+    depth, writer, places, used, edges = {}, {}, {}, {}, []  # keyed by layer number
     for k in range(len(net.layers)):
         above = [writer[blob] for blob in bottoms_of(net, k)]
         depth[k] = 1 + max((depth[layer] for layer in above), default=-1)
-        # Below the first that it reads, if that place is free: chains become straight columns.
+        # Below the first layer that it reads, if that place is free: chains become straight columns.
         column = places[above[0]][0] if above else 0
         while (column, depth[k]) in used:
             column += 1

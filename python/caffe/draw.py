@@ -1,4 +1,4 @@
-"""Nets as drawings, by Graphviz: pydot and the program `dot` are needed to draw, not to import."""
+"""Draws nets with Graphviz: drawing needs pydot and the program `dot`, importing does not."""
 import pathlib
 
 from ._caffe import Unsupported
@@ -20,13 +20,13 @@ def _pydot():
 
 
 def get_pooling_types_dict():
-    """Names of pooling methods by number."""
+    """Names of pooling methods, keyed by number."""
     return {value: name for name, value in caffe_pb2.PoolingParameter.PoolMethod.items()}
 
 
 def get_edge_label(layer):
-    """What goes over the edge out of a layer: its batch size or number of outputs, else nothing;
-    for Graphviz."""
+    """Graphviz label of the edge out of a layer: its batch size or number of outputs, else an empty
+    label."""
     if layer.type == "Data":
         return "Batch " + str(layer.data_param.batch_size)
     if layer.type in ("Convolution", "Deconvolution"):
@@ -37,7 +37,7 @@ def get_edge_label(layer):
 
 
 def get_layer_lr_mult(layer):
-    """The learning rate multipliers of a layer's parameters; 1 where the definition gives none."""
+    """The learning rate multipliers of a layer's parameters; 1 if the definition gives none."""
     if layer.type not in ("Convolution", "Deconvolution", "InnerProduct"):
         return []
     params = {"InnerProduct": layer.inner_product_param}.get(layer.type, layer.convolution_param)
@@ -47,7 +47,7 @@ def get_layer_lr_mult(layer):
 
 
 def get_layer_label(layer, rankdir, display_lrm=False):
-    """Name, type and sizes of a layer. rankdir: TB and BT get one line, LR and RL several."""
+    """Name, type and sizes of a layer, in one line if rankdir is TB or BT, in several if LR or RL."""
     separator = " " if rankdir in ("TB", "BT") else "\\n"
     parts = [layer.name, f"({layer.type})"]
     if layer.type in ("Convolution", "Deconvolution"):
@@ -63,7 +63,7 @@ def get_layer_label(layer, rankdir, display_lrm=False):
                   f"pad: {_extent(options, 'pad', options.pad, 0)}"]
     if display_lrm and get_layer_lr_mult(layer):
         parts.append("lr mult: " + ", ".join(f"{rate:g}" for rate in get_layer_lr_mult(layer)))
-    # Names may have characters that mean something to Graphviz's records.
+    # Names may contain characters that are special in Graphviz's records.
     text = separator.join(parts)
     for character in '"{}<>|':
         text = text.replace(character, "\\" + character)
@@ -71,7 +71,7 @@ def get_layer_label(layer, rankdir, display_lrm=False):
 
 
 def _extent(options, name, extent, default):
-    """3, or 3x5 where height and width differ, from any of the fields that give it."""
+    """For example "3", or "3x5" if height and width differ, from any of the fields that give them."""
     if options.HasField(name + "_h") or options.HasField(name + "_w"):
         return f"{getattr(options, name + '_h')}x{getattr(options, name + '_w')}"
     if hasattr(extent, "__len__"):
@@ -92,7 +92,7 @@ def _is_in_phase(layer, phase):
 
 
 def get_pydot_graph(caffe_net, rankdir, label_edges=True, phase=None, display_lrm=False):
-    """A NetParameter as a pydot.Dot. phase: leaves out layers of the other."""
+    """A NetParameter as a pydot.Dot. phase: shows only the layers of this phase."""
     pydot = _pydot()
     graph = pydot.Dot(f'"{caffe_net.name or "Net"}"', graph_type="digraph", rankdir=rankdir)
     blobs, edges = set(), []
@@ -115,7 +115,7 @@ def get_pydot_graph(caffe_net, rankdir, label_edges=True, phase=None, display_lr
 
 
 def draw_net(caffe_net, rankdir, ext="png", phase=None, display_lrm=False):
-    """A NetParameter as the bytes of an image; ext: png, svg, pdf, raw (Graphviz's text) ..."""
+    """A NetParameter as the bytes of an image. ext: png, svg, pdf, raw (Graphviz's text) ..."""
     graph = get_pydot_graph(caffe_net, rankdir, phase=phase, display_lrm=display_lrm)
     try:
         return graph.create(format=ext)
@@ -124,6 +124,6 @@ def draw_net(caffe_net, rankdir, ext="png", phase=None, display_lrm=False):
 
 
 def draw_net_to_file(caffe_net, filename, rankdir="LR", phase=None, display_lrm=False):
-    """Draws a NetParameter into a file whose ending says the kind (.png, .svg, .pdf)."""
+    """Draws a NetParameter into a file; its extension gives the format (.png, .svg, .pdf)."""
     file = pathlib.Path(filename)
     file.write_bytes(draw_net(caffe_net, rankdir, file.suffix[1:], phase, display_lrm))

@@ -1,5 +1,5 @@
-"""Images and arrays in and out: blobs and datums as messages, preprocessing, loading, resizing,
-crops."""
+"""Conversion of blobs and datums to arrays and back, and preprocessing, loading, resizing and cropping
+of images."""
 import numpy as np
 
 from ._caffe import InvalidArgument, IoError, Unsupported
@@ -10,7 +10,7 @@ from .proto import caffe_pb2
 # Messages.
 
 def blobproto_to_array(blob, return_diff=False):
-    """The values (or gradients) of a BlobProto as an array of its shape, old 4-D fields included."""
+    """The values (or gradients) of a BlobProto as an array of its shape; supports the old 4-D fields."""
     if return_diff:
         values = blob.double_diff or blob.diff
     else:
@@ -71,7 +71,7 @@ def array_to_datum(arr, label=None):
 
 
 def datum_to_array(datum):
-    """A Datum that holds no encoded image as an array (channels, height, width): uint8, or float of
+    """A Datum without an encoded image as an array (channels, height, width) of uint8, or of float for
     float_data."""
     if datum.encoded:
         raise InvalidArgument("datum_to_array: the datum holds an encoded image; decode datum.data first")
@@ -84,14 +84,14 @@ def datum_to_array(datum):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# From images to a net's input.
+# Preprocessing of images to a net's input.
 
 class Transformer:
-    """Turns images into input blobs' values and back.
+    """Preprocesses images to values of input blobs, and back.
 
-    inputs: {input name: shape (N, C, H, W)}. The order of preprocess is: float32, resize to (H, W),
-    transpose, swap channels, raw_scale (multiply), subtract mean, input_scale (multiply); each step
-    only where it was set.
+    inputs: {input name: shape (N, C, H, W)}. preprocess applies in this order: conversion to float32,
+    resize to (H, W), transpose, channel swap, raw_scale (multiply), mean (subtract), input_scale
+    (multiply). Steps that were not set are skipped.
     """
 
     def __init__(self, inputs):
@@ -103,8 +103,8 @@ class Transformer:
             raise InvalidArgument(f"{in_} is not one of the net inputs: {list(self.inputs)}")
 
     def preprocess(self, in_, data):
-        """An image (H, W, C) as the input's float32 (C, H, W), in the order that the class
-        describes."""
+        """An image (H, W, C) as float32 (C, H, W) for the input; the class describes the order of
+        steps."""
         self._check(in_)
         image = np.asarray(data).astype(np.float32, copy=False)
         wanted = tuple(self.inputs[in_][2:])
@@ -123,7 +123,7 @@ class Transformer:
         return image
 
     def deprocess(self, in_, data):
-        """The reverse of preprocess, but for the size: an input's values as an image."""
+        """The inverse of preprocess, except for the size: an input's values as an image."""
         self._check(in_)
         image = np.array(data, copy=True).squeeze()
         if self.input_scale.get(in_) is not None:
@@ -139,7 +139,7 @@ class Transformer:
         return image
 
     def set_transpose(self, in_, order):
-        """order: axes of the image for the input's axes; (2, 0, 1) for images (H, W, C)."""
+        """order: the image's axis for each of the input's; (2, 0, 1) for images (H, W, C)."""
         self._check(in_)
         axes = len(self.inputs[in_]) - 1
         if len(order) != axes:
@@ -156,12 +156,12 @@ class Transformer:
         self.channel_swap[in_] = list(order)
 
     def set_raw_scale(self, in_, scale):
-        """Factor before the mean: 255 takes [0, 1] of load_image to the range of most models."""
+        """Factor before the mean: 255 maps load_image's [0, 1] to the range of most models."""
         self._check(in_)
         self.raw_scale[in_] = scale
 
     def set_mean(self, in_, mean):
-        """What is subtracted: one number per channel, or an array (C, H, W) of the input's size."""
+        """The value to subtract: one number per channel, or an array (C, H, W) of the input's size."""
         self._check(in_)
         mean = np.asarray(mean, dtype=np.float32)
         shape = tuple(self.inputs[in_][1:])
@@ -179,7 +179,7 @@ class Transformer:
         self.mean[in_] = mean
 
     def set_input_scale(self, in_, scale):
-        """Factor after the mean."""
+        """Factor applied after the mean."""
         self._check(in_)
         self.input_scale[in_] = scale
 
@@ -215,12 +215,12 @@ def load_image(filename, color=True):
 
 
 def resize_image(im, new_dims, interp_order=1):
-    """An image (H, W, C) at new_dims (height, width), float32, C as it was.
+    """An image (H, W, C) resized to new_dims (height, width), float32, C unchanged.
 
     interp_order: 0 nearest, 1 linear; higher spline orders need SciPy. With 1 or 3 channels pixel
-    centres are mapped to pixel centres, and beyond the image lies its smallest value, as in Caffe,
-    which darkens the rim of enlarged images. With other numbers of channels, as in Caffe, the
-    centres of the corners stay where they are.
+    centres are mapped to pixel centres, and the outside of the image has its smallest value, as in
+    Caffe, which darkens the rim of enlarged images. With other numbers of channels, as in Caffe, the
+    centres of the corner pixels stay in place.
     """
     im = np.asarray(im, dtype=np.float32)
     if im.ndim != 3:
@@ -247,7 +247,7 @@ def _corners_to_corners(old, new):
 
 
 def _interpolation(centre, old, order):
-    """Matrix (new, old) of weights; rows lack the weight that falls beyond the image."""
+    """Matrix (new, old) of weights; rows lack the weight that falls outside the image."""
     weights = np.zeros((len(centre), old), np.float32)
     if order == 0:
         weights[np.arange(len(centre)), np.clip(np.rint(centre).astype(int), 0, old - 1)] = 1
@@ -275,7 +275,7 @@ def _spline(im, new_dims, interp_order, is_picture):
 
 
 def oversample(images, crop_dims):
-    """Ten crops of each image (H, W, C): four corners and centre, then the same mirrored.
+    """Ten crops of each image (H, W, C): four corners and centre, then their mirror images.
 
     crop_dims: (height, width). Returns float32 (10 * len(images), height, width, C).
     """
@@ -287,7 +287,7 @@ def oversample(images, crop_dims):
     if crop_height > height or crop_width > width:
         raise InvalidArgument(f"oversample: crops of {(crop_height, crop_width)} from images of {(height, width)}")
     places = [(y, x) for y in (0, height - crop_height) for x in (0, width - crop_width)]
-    # The centre is rounded as Caffe rounds it: of the corner, not of the image.
+    # Caffe rounds the corner of the centre crop, not the centre of the image.
     places.append((int(height / 2.0 - crop_height / 2.0), int(width / 2.0 - crop_width / 2.0)))
     crops = np.empty((10 * len(images), crop_height, crop_width, images[0].shape[-1]), np.float32)
     for i, image in enumerate(images):

@@ -1,15 +1,15 @@
 """Functions that the generators of SSD's nets import: `from caffe.model_libs import *`.
 
-Names, keywords and the names of layers are those of Liu's fork (weiliu89/caffe, branch ssd), so
-that its examples/ssd/*.py run and published weights fit. Nets are caffe.NetSpec; `from_layer` and
-`out_layer` are names of its blobs.
+Names, keywords and layer names are those of Liu's fork (weiliu89/caffe, branch ssd), so that its
+examples/ssd/*.py run and published weights fit. Nets are caffe.NetSpec; `from_layer` and
+`out_layer` are names of blobs.
 
     net = caffe.NetSpec()
     net.data, net.label = CreateAnnotatedDataLayer("train_lmdb", batch_size=32, label_map_file="map.prototxt")
     VGGNetBody(net, "data", fully_conv=True, reduced=True, dilated=True, dropout=False)
     heads = CreateMultiBoxHead(net, from_layers=["fc7"], num_classes=21, min_sizes=[60], use_batchnorm=False)
 
-Its InceptionV3Body and InceptionTower are not here: no example uses them.
+InceptionV3Body and InceptionTower are missing, because no example uses them.
 """
 import os
 
@@ -23,24 +23,24 @@ __all__ = ["L", "P", "caffe_pb2", "CreateAnnotatedDataLayer", "CreateMultiBoxHea
 
 
 def check_if_exist(path):
-    """Whether there is a file or folder."""
+    """True if a file or folder exists."""
     return os.path.exists(path)
 
 
 def make_if_not_exist(path):
-    """Makes a folder and those above it."""
+    """Makes a folder and its parents."""
     os.makedirs(path, exist_ok=True)
 
 
 def UnpackVariable(var, num):
-    """A list of `num` values: `var` itself where it is one, else `num` times var."""
+    """A list of `num` values: `var` itself if it is such a list, else `num` times var."""
     return var if isinstance(var, list) and len(var) == num else [var] * num
 
 
 def CreateAnnotatedDataLayer(source, batch_size=32, backend=P.Data.LMDB, output_label=True, train=True, label_map_file="",
                              anno_type=None, transform_param=None, batch_sampler=None):
-    """The tops of an AnnotatedData layer: [data, label], or data alone. Without label_map_file none
-    is written."""
+    """The tops of an AnnotatedData layer: [data, label], or data alone. Without label_map_file that field
+    stays empty."""
     annotated = {"batch_sampler": batch_sampler or [{}], "label_map_file": label_map_file, "anno_type": anno_type}
     return L.AnnotatedData(name="data", include=dict(phase=TRAIN if train else TEST), ntop=2 if output_label else 1,
                            annotated_data_param={key: value for key, value in annotated.items() if value},
@@ -49,12 +49,12 @@ def CreateAnnotatedDataLayer(source, batch_size=32, backend=P.Data.LMDB, output_
 
 
 def _learned(lr_mult, has_bias=True):
-    """Rates of weights and biases: biases twice as fast and without decay."""
+    """Multipliers for weights and biases: biases learn twice as fast and without decay."""
     return [dict(lr_mult=lr_mult, decay_mult=1)] + [dict(lr_mult=2 * lr_mult, decay_mult=0)] * has_bias
 
 
 def _window(name, value):
-    """kernel_size=3, or kernel_h=1, kernel_w=3 of (1, 3)."""
+    """kernel_size=3, or kernel_h=1, kernel_w=3 for (1, 3)."""
     height, width = UnpackVariable(list(value) if isinstance(value, tuple) else value, 2)
     if height == width:
         return {name: height}
@@ -65,9 +65,9 @@ def _window(name, value):
 def ConvBNLayer(net, from_layer, out_layer, use_bn, use_relu, num_output, kernel_size, pad, stride, dilation=1, use_scale=True,
                 lr_mult=1, conv_prefix="", conv_postfix="", bn_prefix="", bn_postfix="_bn", scale_prefix="", scale_postfix="_scale",
                 bias_prefix="", bias_postfix="_bias", **bn_params):
-    """A convolution, with use_bn BatchNorm and Scale (or Bias), with use_relu ReLU, in place.
+    """A convolution; with use_bn also BatchNorm and Scale (or Bias); with use_relu also ReLU, in place.
 
-    kernel_size, pad, stride: a number, or [of the height, of the width]. bn_params: eps,
+    kernel_size, pad, stride: a number, or [height, width]. bn_params: eps,
     moving_average_fraction and use_global_stats of BatchNorm.
     """
     convolution = f"{conv_prefix}{out_layer}{conv_postfix}"
@@ -85,7 +85,7 @@ def ConvBNLayer(net, from_layer, out_layer, use_bn, use_relu, num_output, kernel
 
 
 def _normalized(net, blob, norm, scale, bias, lr_mult, bn_params):
-    """BatchNorm and, where it has a name, Scale, else Bias."""
+    """BatchNorm, followed by Scale if it has a name, else by Bias."""
     options = {"eps": 0.001, "moving_average_fraction": 0.999, "use_global_stats": False, **bn_params}
     net[norm] = L.BatchNorm(net[blob], in_place=True, param=[dict(lr_mult=0, decay_mult=0)] * 3, **options)
     learned, zero = dict(lr_mult=lr_mult, decay_mult=0), dict(type="constant", value=0)
@@ -97,8 +97,8 @@ def _normalized(net, blob, norm, scale, bias, lr_mult, bn_params):
 
 
 def ResBody(net, from_layer, block_name, out2a, out2b, out2c, stride, use_branch1, dilation=1, **bn_param):
-    """A bottleneck block `res<block_name>` of three convolutions beside branch 1, a convolution or
-    nothing."""
+    """A bottleneck block `res<block_name>` of three convolutions, in parallel with branch 1, a convolution
+    or the identity."""
     names = dict(conv_prefix=f"res{block_name}_", conv_postfix="", bn_prefix=f"bn{block_name}_", bn_postfix="",
                  scale_prefix=f"scale{block_name}_", scale_postfix="")
 
@@ -117,7 +117,7 @@ def ResBody(net, from_layer, block_name, out2a, out2b, out2c, stride, use_branch
 
 
 def _resnet(net, from_layer, blocks3, blocks4, use_pool5, use_dilation_conv5, bn_param):
-    """blocks3, blocks4: how many blocks follow the first one of stages 3 and 4."""
+    """blocks3, blocks4: number of blocks after the first one of stages 3 and 4."""
     ConvBNLayer(net, from_layer, "conv1", use_bn=True, use_relu=True, num_output=64, kernel_size=7, pad=3, stride=2, conv_prefix="",
                 conv_postfix="", bn_prefix="bn_", bn_postfix="", scale_prefix="scale_", scale_postfix="", **bn_param)
     net.pool1 = L.Pooling(net.conv1, pool=P.Pooling.MAX, kernel_size=3, stride=2)
@@ -145,7 +145,7 @@ def ResNet152Body(net, from_layer, use_pool5=True, use_dilation_conv5=False, **b
 
 
 class _Plain:
-    """Convolutions and products with ReLU of nets without normalisation. freeze: names of layers that do not learn."""
+    """Convolutions and fully connected layers with ReLU, for nets without normalization. freeze: names of layers that do not learn."""
 
     def __init__(self, net, from_layer, freeze):
         self.net, self.bottom, self.freeze = net, from_layer, freeze
@@ -160,7 +160,7 @@ class _Plain:
         self.net[self.bottom] = L.ReLU(self.net[name], in_place=True)
 
     def convolution(self, name, num_output, kernel_size=3, dilation=1, stem="conv", **options):
-        """Pads so that the size stays, but for a stride."""
+        """Pads to keep the size, apart from the stride."""
         pad = (kernel_size - 1) * dilation // 2
         if pad > 0:
             options["pad"] = pad
@@ -180,7 +180,7 @@ class _Plain:
         self.net[name] = L.Dropout(self.net[self.bottom], dropout_ratio=0.5, in_place=True)
 
     def classifier(self, kernel, dilation, fully_conv, width, dropout, need_fc8):
-        """fc6 and fc7, of which fc6 sees `kernel` places; fc8 of 1000 classes."""
+        """fc6, whose kernel is `kernel`, fc7, and fc8 with 1000 classes."""
         for name, size, spread in (("fc6", kernel, dilation), ("fc7", 1, 1)):
             if fully_conv:
                 self.convolution(name, width, size, spread, stem="fc")
@@ -198,9 +198,9 @@ def VGGNetBody(net, from_layer, need_fc=True, fully_conv=False, reduced=False, d
                freeze_layers=(), dilate_pool4=False):
     """VGG-16's conv1_1 to conv5_3 and, with need_fc, pool5, fc6 and fc7.
 
-    fully_conv: fc6 and fc7 are convolutions. reduced: of 1024 channels and a kernel of 3, as in
-    SSD. dilated: pool5 keeps the size, and fc6 dilates; dilate_pool4: pool4 and conv5 as well.
-    nopool: strides of convolutions in the place of pooling.
+    fully_conv: fc6 and fc7 are convolutions. reduced: they have 1024 channels, and fc6 a kernel of 3, as
+    in SSD. dilated: pool5 keeps the size, and fc6 is dilated; dilate_pool4: the same for pool4 and conv5.
+    nopool: strided convolutions replace pooling.
     """
     plain = _Plain(net, from_layer, freeze_layers)
     for stage, (width, count) in enumerate(((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)), 1):
@@ -221,7 +221,7 @@ def VGGNetBody(net, from_layer, need_fc=True, fully_conv=False, reduced=False, d
 
 def ZFNetBody(net, from_layer, need_fc=True, fully_conv=False, reduced=False, dilated=False, dropout=True, need_fc8=False,
               freeze_layers=()):
-    """Zeiler and Fergus' conv1 to conv5 and, with need_fc, pool5, fc6 and fc7; keywords as of
+    """Zeiler and Fergus' conv1 to conv5 and, with need_fc, pool5, fc6 and fc7; keywords as in
     VGGNetBody."""
     plain = _Plain(net, from_layer, freeze_layers)
     for stage, (width, kernel) in enumerate(((96, 7), (256, 5)), 1):
@@ -242,13 +242,13 @@ def CreateMultiBoxHead(net, data_layer="data", num_classes=None, from_layers=(),
                        use_batchnorm=True, lr_mult=1, use_scale=True, min_sizes=(), max_sizes=(), prior_variance=(0.1,),
                        aspect_ratios=(), steps=(), img_height=0, img_width=0, share_location=True, flip=True, clip=True, offset=0.5,
                        inter_layers=(), kernel_size=1, pad=0, conf_postfix="", loc_postfix="", **bn_param):
-    """Predicts boxes of prior boxes at each place of some blobs: [mbox_loc, mbox_conf,
+    """Predicts boxes relative to the prior boxes at each position of some blobs: [mbox_loc, mbox_conf,
     mbox_priorbox(, mbox_objectness)].
 
-    Of each of from_layers: min_sizes, max_sizes, aspect_ratios (a number or a list), steps (pixels
-    between two places), a normalizations (first scale of Normalize; -1: none), an inter_layers
-    (channels of a 3x3 convolution before; 0: none). Raises ValueError where such a list has another
-    length, or num_classes is missing.
+    For each of from_layers: min_sizes, max_sizes, aspect_ratios (a number or a list), steps (pixels
+    between two positions), normalizations (initial scale of Normalize; -1: none), inter_layers
+    (channels of a 3x3 convolution before the prediction; 0: none). Raises ValueError if such a list
+    has another length, or num_classes is missing.
     """
     lists = {"min_sizes": min_sizes, "max_sizes": max_sizes, "aspect_ratios": aspect_ratios, "steps": steps,
              "normalizations": normalizations, "inter_layers": inter_layers}
@@ -301,7 +301,7 @@ def _as_list(value):
 
 
 def _prior(own, flip):
-    """Options of PriorBox, and how many boxes each place has: per min_size one, another with max_size, one or two per ratio."""
+    """Options of PriorBox, and the number of boxes per position: one per min_size, one more with max_size, one or two per ratio."""
     least, most, ratios = (_as_list(own[name]) for name in ("min_sizes", "max_sizes", "aspect_ratios"))
     options = {"min_size": least, "max_size": most, "aspect_ratio": ratios, "flip": flip if ratios else None,
                "step": own["steps"] or None}

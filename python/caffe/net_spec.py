@@ -1,4 +1,4 @@
-"""Nets written in Python: layers are calls, blobs are variables, the result is a NetParameter.
+"""Nets written in Python: layers are calls, blobs are variables, and the result is a NetParameter.
 
     from caffe import layers as L, params as P, NetSpec
 
@@ -9,17 +9,18 @@
     n.loss = L.SoftmaxWithLoss(n.pool1, n.label)
     print(n.to_proto())
 
-`L.Type(*bottoms, **options)` gives the layer's top: a tuple of them with ntop=2 or more, the layer
-itself with ntop=0. in_place=True writes the tops over the bottoms. Every other keyword is a field:
+`L.Type(*bottoms, **options)` returns the layer's top; with ntop=2 or more a tuple of tops, with
+ntop=0 the layer itself. in_place=True makes the tops overwrite the bottoms. Every other keyword is a
+field:
 
 * of the type's own message (`num_output` of ConvolutionParameter), else of LayerParameter
   (`include`, `loss_weight`, `name`);
 * the other way round if it ends in "param": `param`, `transform_param`, or the whole message of a
   type that shares another's (`L.Deconvolution(x, convolution_param=dict(num_output=2))`).
 
-A value is what the field holds: a number, text, a `P` enum, a dict for a message, a list for a
-repeated field; a single value does for a list of one, and 1.0 for 1. Which message belongs to which
-type, and all enums, are read from the schema.
+A value is a number, a string, a `P` enum, a dict for a message, or a list for a repeated field; a
+single value is accepted for a list of one, and 1.0 for 1. Messages of types, and all enums, come from
+the schema.
 """
 from __future__ import annotations
 
@@ -48,17 +49,17 @@ _OPTIONS_OF_TYPE = param_name_dict()
 
 
 def is_repeated(field: FieldDescriptor) -> bool:
-    """Whether a field is a list. protobuf before 6 lacks `is_repeated`, protobuf 7 lacks `label`."""
+    """True if a field is a list. protobuf before 6 lacks `is_repeated`, protobuf 7 lacks `label`."""
     if hasattr(field, "is_repeated"):
         return field.is_repeated
     return field.label == field.LABEL_REPEATED
 
 
 def assign_proto(proto: Message, name: str, value: Any) -> None:
-    """Sets a field of a message from plain Python values, as the module's text describes.
+    """Sets a field of a message from plain Python values, as described in the module's docstring.
 
-    Raises AttributeError where the message has no such field, TypeError or ValueError where the
-    value does not fit it; the text names the field, as in "weight_filler.std is '1'".
+    Raises AttributeError if the message has no such field, TypeError or ValueError if the value does
+    not fit the field; the text names the field, as in "weight_filler.std is '1'".
     """
     field = proto.DESCRIPTOR.fields_by_name.get(name)
     if field is None:
@@ -83,13 +84,13 @@ _REAL = {FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE}
 
 
 def _checked(put: Callable[[Any], None], field: FieldDescriptor, value: Any) -> None:
-    """Puts a number, text or enum. 1.0 is 1 where a whole number is wanted: `(3 - 1) / 2` was one in Python 2."""
+    """Sets a number, string or enum. Integer fields accept 1.0, because `(3 - 1) / 2` was an integer in Python 2."""
     is_real = isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
     if field.cpp_type in _WHOLE and is_real and float(value).is_integer():
         value = int(value)
     try:
         put(value)
-    except (TypeError, ValueError) as error:  # of the latter protobuf has classes of its own
+    except (TypeError, ValueError) as error:  # protobuf raises its own subclasses of ValueError
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{field.name} is {value!r}; it must be {_wanted(field)}") from None
 
@@ -124,7 +125,7 @@ def _assign_message(proto: Message, field: FieldDescriptor, value: Union[Mapping
 
 
 class Top:
-    """One output of a layer: what other layers are given as a bottom.
+    """One output of a layer, which other layers take as a bottom.
 
     fn: the Function it comes from. n: its index among the layer's tops.
     """
@@ -138,14 +139,14 @@ class Top:
         self.fn.params.update(params)
 
     def to_proto(self) -> Message:
-        """A NetParameter with this top's layer and all it depends on, named by type and count."""
+        """A NetParameter with this top's layer and all layers it depends on, named by type and count."""
         return to_proto(self)
 
 
 class Function:
     """A layer that has not been written yet.
 
-    type_name: the layer type. inputs: Tops. params: keywords that are fields. tops: its Tops.
+    type_name: the layer type. inputs: its bottoms, Tops. params: keywords that are fields. tops: its Tops.
     """
 
     def __init__(self, type_name: str, inputs: Iterable[Top], params: Mapping[str, Any]) -> None:
@@ -163,8 +164,8 @@ class Function:
         self.tops: Tuple[Top, ...] = tuple(Top(self, n) for n in range(self.ntop))
 
     def to_layer(self, bottoms: Iterable[str], tops: Iterable[str], name: str) -> Message:
-        """The LayerParameter. Raises AttributeError for a keyword that is no field of this type,
-        TypeError or ValueError for a value that does not fit its field; the text names layer and
+        """The LayerParameter. Raises AttributeError for a keyword that is not a field of this type, TypeError
+        or ValueError for a value that does not fit its field; the text names layer and
         field."""
         layer = caffe_pb2.LayerParameter(type=self.type_name, bottom=bottoms, top=tops, name=name)
         for keyword, value in self.params.items():
@@ -191,13 +192,13 @@ class Function:
 
 
 def _extension(layer: Message, name: str) -> Any:
-    """Options of a layer in a plug-in, once the Python module of its .proto file has been imported; else None."""
+    """The field of a plug-in layer's options, if the Python module of its .proto file has been imported; else None."""
     known = layer.DESCRIPTOR.file.pool.FindAllExtensions(layer.DESCRIPTOR)
     return next((extension for extension in known if extension.name == name), None)
 
 
 class _Writer:
-    """Writes layers in the order of their dependencies, each once, and names what has no name."""
+    """Writes each layer once, in the order of dependencies, and names blobs that have no name."""
 
     def __init__(self, names: Mapping[Union[Top, Function], str]) -> None:
         self.layers: Dict[Function, Message] = {}
@@ -205,7 +206,7 @@ class _Writer:
         self._counts: Counter[str] = collections.Counter()
 
     def write(self, function: Function) -> None:
-        # A stack, not recursion: a deep net has more layers than Python has frames.
+        # Uses a stack instead of recursion: deep nets would exceed Python's recursion limit.
         stack = [function]
         while stack:
             top = stack[-1]
@@ -224,7 +225,7 @@ class _Writer:
         bottoms = [self.layers[top.fn].top[top.n] for top in function.inputs]
         own = [self._name(top, function) for top in ([] if function.in_place else function.tops)]
         tops = bottoms if function.in_place else own
-        # An in-place layer keeps the name of its variable though its top has the bottom's.
+        # An in-place layer is named after its variable, although its top has the bottom's name.
         named = function.tops[0] if function.tops else function
         name = own[0] if own else self._name(named, function)
         return function.to_layer(bottoms, tops, name)
@@ -239,8 +240,8 @@ class _Writer:
 class NetSpec:
     """A net whose blobs are its attributes, `spec.conv1`, or items, `spec["conv1/3x3"]`.
 
-    A layer is called like its first top, or as its keyword `name` says. Layers come after what they
-    read, else in the order in which their tops were set.
+    A layer is named after its first top, unless its keyword `name` is given. Layers follow the layers
+    that they read, otherwise the order in which their tops were set.
     """
 
     tops: Dict[str, Union[Top, Function]]
@@ -252,7 +253,7 @@ class NetSpec:
         self[name] = value
 
     def __getattr__(self, name: str) -> Union[Top, Function]:
-        # Also asked for "tops" itself while an object is being copied.
+        # Python also looks up "tops" itself while an object is being copied.
         if name == "tops" or name not in self.tops:
             raise AttributeError(f"the net has no blob {name!r}")
         return self.tops[name]
@@ -273,7 +274,7 @@ class NetSpec:
         return self.tops[name]
 
     def __delitem__(self, name: str) -> None:
-        """Forgets the name; the layer stays as long as another one reads it."""
+        """Removes the name; the layer stays as long as another layer reads it."""
         del self.tops[name]
 
     def __contains__(self, name: str) -> bool:
@@ -284,7 +285,7 @@ class NetSpec:
         return list(self.tops.keys())
 
     def vals(self) -> List[Union[Top, Function]]:
-        """The Tops (Functions where ntop=0), in the same order."""
+        """The Tops (Functions for ntop=0), in the same order."""
         return list(self.tops.values())
 
     def update(self, name: str, params: Mapping[str, Any]) -> None:
@@ -293,7 +294,7 @@ class NetSpec:
         (top if isinstance(top, Function) else top.fn).params.update(params)
 
     def to_proto(self, verbose: bool = False) -> Message:
-        """The NetParameter; verbose prints each name with its layer type on the way."""
+        """The NetParameter; with verbose, prints each name with its layer type."""
         writer = _Writer({top: name for name, top in self.tops.items()})
         for name, top in self.tops.items():
             function = top if isinstance(top, Function) else top.fn
@@ -304,7 +305,7 @@ class NetSpec:
 
 
 def to_proto(*tops: Union[Top, Function]) -> Message:
-    """A NetParameter that computes the tops given; layers and blobs are called Type1, Type2, ..."""
+    """A NetParameter that computes the given tops; layers and blobs are named Type1, Type2, ..."""
     writer = _Writer({})
     for top in tops:
         writer.write(top if isinstance(top, Function) else top.fn)
@@ -312,7 +313,7 @@ def to_proto(*tops: Union[Top, Function]) -> Message:
 
 
 class Layers:
-    """`Layers().Convolution(...)` and so on for any type: a net may use types of other libraries."""
+    """`Layers().Convolution(...)` and so on, for any type: nets may use layer types of other libraries."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
@@ -328,7 +329,7 @@ class Layers:
 
 
 class Parameters:
-    """`Parameters().Pooling` is the message PoolingParameter, which holds the enums: P.Pooling.MAX."""
+    """`Parameters().Pooling` is the message PoolingParameter, which has the enums: P.Pooling.MAX."""
 
     def __getattr__(self, name: str) -> Any:
         message: Optional[Any] = getattr(caffe_pb2, name + OPTIONS, None)

@@ -1,4 +1,4 @@
-"""Messages as prototxt for people."""
+"""Writes messages as readable prototxt."""
 from __future__ import annotations
 
 from typing import Any, Iterator
@@ -28,7 +28,7 @@ def _lines(message: Any, indent: str = "") -> Iterator[str]:
 
 
 def text_of(message: Any, comment: str = "") -> str:
-    """The text form of a message: a line for each field, and for each message that fits on one;
-    above it the comment."""
+    """The text form of a message, below the comment: one line per field, and per message that fits on one
+    line."""
     head = [f"# {line}".rstrip() for line in comment.strip().splitlines()]
     return "\n".join([*head, *_lines(message)]) + "\n"

@@ -1,4 +1,4 @@
-"""What a Net does in Python beyond the extension: names, whole batches, callbacks."""
+"""Methods that Python adds to the extension's Net: access by name, whole batches, callbacks."""
 import difflib
 import enum
 from collections import OrderedDict
@@ -11,7 +11,7 @@ from ._unmade import guard_construction
 
 
 def as_array(values, what="the array"):
-    """`values` as a NumPy array of numbers: arrays, lists, Blobs, and tensors of other libraries
+    """Converts `values` to a numeric NumPy array. Accepts arrays, lists, Blobs, and tensors of other libraries
     (DLPack)."""
     foreign = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     array = np.from_dlpack(values) if foreign else np.asarray(values)
@@ -21,7 +21,7 @@ def as_array(values, what="the array"):
 
 
 def _cached(name, make):
-    """A property that is computed once per net: blobs, layers and names of a net do not change."""
+    """A property computed once per net: blobs, layers and names of a net do not change."""
     key = "_cached_" + name
 
     def get(self):
@@ -35,11 +35,11 @@ def _cached(name, make):
 
 
 class ByName(OrderedDict):
-    """Blobs or parameters by name; a KeyError of an unknown name says which names there are."""
+    """Blobs or parameters by name; the KeyError for an unknown name lists the known names."""
 
     def __init__(self, what, items, hint):
         super().__init__(items)
-        self._what, self._hint = what, hint  # from here on the net's own
+        self._what, self._hint = what, hint  # marks the end of construction: later assignments are errors
 
     def __setitem__(self, name, value):
         if hasattr(self, "_hint"):
@@ -64,12 +64,12 @@ def _blobs(net):
 
 
 def _params(net):
-    """Parameter blobs by layer name: OrderedDict of BlobVec (0: weights, 1: biases), of layers that have any."""
+    """Parameter blobs by layer name: OrderedDict of BlobVec (0: weights, 1: biases), for layers with parameters."""
     return ByName("layer with parameters named", net._params, "write net.params[%s][0].data[...] = values")
 
 
 def _layers(net):
-    """The layers in order. One written in Python is the object of its class."""
+    """The layers in order. A layer written in Python is an object of its class."""
     return net._layers
 
 
@@ -84,7 +84,7 @@ def bottoms_of(net, layer):
 
 
 def _by_layer_name(net, values):
-    """Layers without weights may share a name: it stands for the first, also as start and end of a run."""
+    """Layers without weights may share a name; the name then refers to the first, also as start and end of forward()."""
     result = OrderedDict()
     for name, value in zip(net._layer_names, values):
         result.setdefault(name, value)
@@ -97,7 +97,7 @@ def _layer_dict(net):
 
 
 def _blob_loss_weights(net):
-    """Loss weight by blob name (0 for blobs that are no loss): OrderedDict of float."""
+    """Loss weight by blob name (0 for blobs that are not a loss): OrderedDict of float."""
     return OrderedDict(zip(net._blob_names, net._blob_loss_weights))
 
 
@@ -129,7 +129,7 @@ def _layer_index(self, name):
 
 
 def _missing_axis(name, shape, wanted):
-    """What an error says of an array that lacks the batch axis or an axis of extent 1; "" for others."""
+    """Advice for an error about an array without the batch axis or an axis of extent 1; "" for other arrays."""
     names = ("batch", "channel", "height", "width") if len(wanted) == 4 else range(len(wanted))
     for axis, title in enumerate(names):
         without = (*wanted[:axis], *wanted[axis + 1:])
@@ -164,13 +164,13 @@ def _named(self, names):
 def forward(self, blobs=None, start=None, end=None, **kwargs):
     """Runs the layers from `start` to `end` (names, inclusive; default all).
 
-    kwargs: arrays by input name, all inputs or none: float32 or what converts to it, of the input
+    kwargs: arrays by input name, for all inputs or none: float32 or convertible to it, with the input
     blob's shape. Without them the values in the input blobs are used. Returns a dict of the net's
-    outputs (with `end`, of that layer's tops) and of the blobs named in `blobs`: float32 views,
-    which the next forward overwrites; copy what is to stay.
+    outputs (with `end`, of that layer's tops) and of the blobs named in `blobs`: float32 views, which
+    the next forward() overwrites; copy values to keep them.
 
-    Raises InvalidArgument for unknown names and shapes that do not fit, and whatever a layer in
-    Python raises.
+    Raises InvalidArgument for unknown names and shapes that do not fit, and any exception of a layer
+    written in Python.
     """
     if blobs is not None and (hasattr(blobs, "__array__") or hasattr(blobs, "__dlpack__")):
         raise InvalidArgument("forward takes names of blobs, not an array; give inputs by name: forward("
@@ -199,11 +199,11 @@ def _set_inputs(self, arrays):
 def backward(self, diffs=None, start=None, end=None, **kwargs):
     """Runs the layers from `start` down to `end` (names, inclusive; default all, from the last).
 
-    kwargs: gradients by output name, all outputs or none. Without them the gradient starts from the
-    output blobs' diffs, which hold the loss weights. Gradients of parameters are added to their
+    kwargs: gradients by output name, for all outputs or none. Without them the gradient starts from
+    the output blobs' diffs, which hold the loss weights. Gradients of parameters are added to their
     diffs (see clear_param_diffs). Returns a dict of the diffs of the net's inputs (with `end`, of
-    that layer's bottoms) and of the blobs named in `diffs`. The inputs have one only under
-    something that learns, or with force_backward: true.
+    that layer's bottoms) and of the blobs named in `diffs`. Bottoms have diffs only if a layer
+    below them learns, or with force_backward: true.
     """
     first = len(self._layer_names) - 1 if start is None else _layer_index(self, start)
     last = 0 if end is None else _layer_index(self, end)
@@ -219,10 +219,10 @@ def backward(self, diffs=None, start=None, end=None, **kwargs):
 
 
 def forward_all(self, blobs=None, **kwargs):
-    """forward() for any number of items: batches of the net's size, the last filled up with zeros
-    and cut again.
+    """forward() for any number of items, in batches of the net's size. The last batch is padded with zeros;
+    results for the padding are removed.
 
-    Returns a dict of arrays of their own, with as many items as were given.
+    Returns a dict of new arrays with as many items as were given.
     """
     collected = {name: [] for name in _named(self, [*self.outputs, *(blobs or [])])}
     for batch in self._batch(kwargs):
@@ -233,7 +233,7 @@ def forward_all(self, blobs=None, **kwargs):
 
 
 def forward_backward_all(self, blobs=None, diffs=None, **kwargs):
-    """forward() and backward() in batches. kwargs hold inputs and, if wanted, the diffs of outputs.
+    """forward() and backward() in batches. kwargs hold inputs and, optionally, diffs of outputs.
 
     Returns two dicts of arrays: outputs with `blobs`, and the inputs' diffs with `diffs`.
     """
@@ -260,7 +260,7 @@ def _cut(collected, given):
 
 
 def _batch(self, arrays):
-    """Yields dicts of arrays with as many items as the net's batch; the last is filled up with zeros."""
+    """Yields dicts of arrays of the net's batch size; the last one is padded with zeros."""
     if not arrays:
         raise InvalidArgument(f"no arrays given; the net's inputs: {', '.join(self.inputs)}")
     arrays = {name: as_array(values, name) for name, values in arrays.items()}
@@ -284,11 +284,11 @@ def _batch(self, arrays):
 
 
 def set_input_arrays(self, data, labels):
-    """Gives a net whose first layer is MemoryData its items.
+    """Sets the items of a net whose first layer is MemoryData.
 
     data: float32, C-contiguous, (items, channels, height, width); labels: float32, (items,) or
-    (items, 1, 1, 1). The number of items is a multiple of batch_size. The arrays are used where
-    they are, and kept.
+    (items, 1, 1, 1). The number of items is a multiple of batch_size. The net uses the arrays without
+    a copy and keeps references to them.
     """
     labels = np.asarray(labels)
     if labels.ndim == 1:
@@ -315,7 +315,7 @@ def plan(self):
 
 
 def _definition(net):
-    """What was compiled: a caffe_pb2.NetParameter."""
+    """The definition that was compiled: a caffe_pb2.NetParameter."""
     from .proto import caffe_pb2
     return caffe_pb2.NetParameter.FromString(net._definition())
 
@@ -327,8 +327,8 @@ def _layer_param(layer):
 
 
 class Phase(enum.IntEnum):
-    """caffe.TRAIN and caffe.TEST with their names: `phase == caffe.TEST`, and `str(phase) ==
-    "TEST"` as older layers compare."""
+    """caffe.TRAIN and caffe.TEST with names: both `phase == caffe.TEST` and, as older layers compare,
+    `str(phase) == "TEST"`."""
     TRAIN = 0
     TEST = 1
 
@@ -337,7 +337,7 @@ class Phase(enum.IntEnum):
 
 
 def _phase(of):
-    """The property `phase` of a class, whose values have names."""
+    """The property `phase` of a class, with a Phase as its value."""
     own = of.phase
     return property(lambda self: Phase(own.fget(self)), doc=own.__doc__)
 
@@ -368,7 +368,7 @@ _init.__doc__ = _construct.__doc__
 
 
 def _replaceable(of, name):
-    """pycaffe's objects have no such attribute, so scripts and layers keep things of their own under its name."""
+    """Lets scripts and layers assign to this name: pycaffe's objects have no such attribute, so scripts use it for themselves."""
     own, key = getattr(of, name), "_own_" + name
 
     def get(self):
@@ -414,9 +414,9 @@ for _of, _names in ((Net, ("name", "phase")), (Layer, ("name", "layer_param", "p
 
 
 def __getattr__(name):
-    """Where BVLC's scripts import solvers from: `from caffe.pycaffe import SGDSolver`."""
+    """Supports BVLC's scripts, which import solvers from here: `from caffe.pycaffe import SGDSolver`."""
     if name == "get_solver" or name.endswith("Solver"):
-        from . import solver  # not before: it needs this module's Net
+        from . import solver  # not earlier: it needs this module's Net
         return getattr(solver, name)
     if name in ("NCCL", "Timer", "layer_type_list"):
         from . import _caffe

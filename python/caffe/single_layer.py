@@ -1,4 +1,4 @@
-"""One layer without a net, with NVCaffe's names: create_layer, LayerParameter, LayerBase."""
+"""Runs a single layer without a net, with NVCaffe's names: create_layer, LayerParameter, LayerBase."""
 from google.protobuf import text_format
 
 from ._caffe import InvalidArgument
@@ -8,7 +8,7 @@ from .pycaffe import Net
 
 class LayerParameter:
     """A layer's definition. message: a caffe_pb2.LayerParameter, its text, or None for an empty
-    one."""
+    definition."""
 
     def __init__(self, message=None):
         self._message = caffe_pb2.LayerParameter()
@@ -16,8 +16,8 @@ class LayerParameter:
             self.from_python(message)
 
     def from_python(self, message):
-        """Takes over a caffe_pb2.LayerParameter, or its text. Raises InvalidArgument for a text
-        that is none."""
+        """Replaces the definition by a caffe_pb2.LayerParameter, or its text. Raises InvalidArgument for a
+        malformed text."""
         if isinstance(message, str):
             try:
                 message = text_format.Parse(message, caffe_pb2.LayerParameter())
@@ -26,16 +26,16 @@ class LayerParameter:
         self._message.CopyFrom(message)
 
     def to_python(self):
-        """The definition as a caffe_pb2.LayerParameter: a copy."""
+        """A copy of the definition as a caffe_pb2.LayerParameter."""
         return caffe_pb2.LayerParameter.FromString(self._message.SerializePartialToString())
 
 
 class LayerBase:
-    """A layer that is run by itself, on blobs of the caller: lists of caffe.Blob, all of which it
-    may reshape or write.
+    """A layer that runs by itself, on lists of caffe.Blob from the caller. It may reshape and write all of
+    these blobs.
 
-    SetUp first; then Forward and Backward in any number. The bottoms and tops of the definition do
-    not matter.
+    Call SetUp first, then Forward and Backward as often as needed. The definition's bottoms and tops
+    are ignored.
     """
 
     def __init__(self, param):
@@ -53,12 +53,12 @@ class LayerBase:
 
     @property
     def blobs(self):
-        """Its parameters: a BlobVec, empty before SetUp and for layers that have none."""
+        """The parameters: a BlobVec, empty before SetUp and for layers without parameters."""
         return () if self._net is None else self._net.params.get(self._param.name, ())
 
     def SetUp(self, bottom, top):
-        """Makes the parameters and shapes the tops. Raises InvalidArgument for numbers and shapes
-        that do not fit."""
+        """Makes the parameters and shapes the tops. Raises InvalidArgument if the numbers of blobs or their
+        shapes do not fit."""
         definition = caffe_pb2.NetParameter(name=self._param.name, force_backward=True)
         names = [f"bottom{i}" for i in range(len(bottom))]
         for name, blob in zip(names, bottom):
@@ -81,20 +81,20 @@ class LayerBase:
         self._shape(top)
 
     def Forward(self, bottom, top):
-        """Computes the tops; returns the loss (0 of layers that are none)."""
+        """Computes the tops; returns the loss (0 for layers that are not a loss)."""
         net = self._ready()
         self.Reshape(bottom, top)
         for i, blob in enumerate(bottom):
             net.blobs[f"bottom{i}"].data[...] = blob.data
         loss = net._forward(0, len(bottom))
-        self._shape(top)  # of layers whose shapes depend on data
+        self._shape(top)  # for layers whose shapes depend on data
         for i, blob in enumerate(top):
             blob.data[...] = net.blobs[f"top{i}"].data
         return loss
 
     def Backward(self, top, propagate_down, bottom):
-        """From the tops' diffs to those of the bottoms that propagate_down (a list of bool) names;
-        gradients of the parameters are added to their diffs. Forward comes first."""
+        """Propagates the tops' diffs to the bottoms selected by propagate_down (a list of bool). Gradients of
+        the parameters are added to their diffs. Needs Forward first."""
         net = self._ready()
         for i, blob in enumerate(top):
             net.blobs[f"top{i}"].diff[...] = blob.diff
@@ -115,5 +115,5 @@ class LayerBase:
 
 
 def create_layer(layer_param):
-    """A layer of a LayerParameter (of this module or of caffe_pb2), to be run by itself."""
+    """A layer that runs by itself, from a LayerParameter (of this module or of caffe_pb2)."""
     return LayerBase(layer_param)

@@ -29,30 +29,30 @@ globals().update({name + "Solver": _class_of(name) for name in _caffe.solver_typ
 
 
 def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None, set=None, **fields):
-    """The solver of a definition: an object of the class that its `type` names.
+    """The solver for a definition: an object of the class that its `type` names.
 
     solver_file: a solver prototxt's name, or a caffe_pb2.SolverParameter, whose paths are relative
     to the working folder; without snapshot_prefix, its snapshots are named "solver_iter_N".
-    keep_all=False trains by the plan of `caffe train`: faster and in a fraction of the memory, but
-    only inputs, outputs and parameters can be read between steps. precision: "fp32", "fp16",
-    "bf16", "fp64" or "fake_int8" instead of the file's, as the program's --precision; calibration:
-    the file of caffe calibrate that "fake_int8" needs. lenient: leave out, with a warning each,
-    fields that are not Caffe's and layers of unknown type. ranks: True trains together with the
-    other processes that mpirun, srun or torchrun has started (docs/clusters.md), which make the
-    same calls, each on the CPU or each on its set_device(); alone where there are none. None warns
-    of them, False does not.
+    keep_all=False trains with the plan of `caffe train`: faster and with a fraction of the memory, but
+    only inputs, outputs and parameters can be read between steps. precision: "fp32", "fp16", "bf16",
+    "fp64" or "fake_int8"; overrides the file's, like --precision. calibration: the file of caffe
+    calibrate that "fake_int8" needs. lenient: ignore, each with a warning, fields that Caffe does not
+    have and layers of unknown types. ranks: True trains together with the other processes started by
+    mpirun, srun or torchrun (docs/clusters.md), which must make the same calls, each on the CPU or on
+    its set_device(); without such processes, trains alone. None trains alone and warns if there are
+    such processes, False trains alone without a warning.
 
-    set and further keywords change fields of the definition, as --set does:
+    set and further keywords change fields of the definition, like --set:
 
         caffe.get_solver("solver.prototxt", base_lr=0.1, stepvalue=[1000, 2000])
         caffe.get_solver("solver.prototxt", set={"layer[conv1].convolution_param.num_output": 32})
 
     A path that begins with layer[NAME] changes the solver's net. Values are numbers, strings, True,
-    False, and lists of them for repeated fields. Raises InvalidArgument for a field that is not
-    there, with the nearest name, and for a value of another type.
+    False, and lists of them for repeated fields. Raises InvalidArgument for an unknown field, with the
+    nearest name, and for a value of the wrong type.
     """
     changes = assignments(set, fields, _OPTIONS)
-    # Of an unknown type, Solver itself says which there are.
+    # For an unknown type, Solver itself reports the known types.
     own_class = globals().get(_caffe._solver_type(solver_file, changes, lenient) + "Solver", Solver)
     return own_class(solver_file, keep_all=keep_all, precision=precision, lenient=lenient, ranks=ranks, calibration=calibration,
                      set={**fields, **(set or {})})
@@ -69,14 +69,14 @@ def _definition(solver):
 
 
 def _param(self):
-    """The solver's definition: a copy, as a caffe_pb2.SolverParameter. step() and solve() refuse a copy that was changed."""
+    """A copy of the solver's definition, as a caffe_pb2.SolverParameter. step() and solve() fail if the copy was changed."""
     if "_given_param" not in self.__dict__:
         self.__dict__["_given_param"] = _definition(self)
     return self.__dict__["_given_param"]
 
 
 def _check_param(solver):
-    """Raises, once, where a field of the copy was set in the belief that it is the solver's own."""
+    """Raises an error, once, if a field of the copy was changed, which has no effect on the solver."""
     given = getattr(solver, "__dict__", {}).get("_given_param")
     if given is None:
         return
@@ -103,7 +103,7 @@ def _refusing_changes(name):
 
 
 def _made_once(name):
-    """The extension's property, asked once per solver: what nets keep in Python (set_input_arrays) stays with them."""
+    """A property of the extension, evaluated once per solver, so that arrays stored on a net (set_input_arrays) persist."""
     made, key = getattr(Solver, name), "_made_" + name
 
     def get(self):
@@ -130,18 +130,18 @@ Solver.__repr__ = _repr
 
 
 def train(solver, iterations=None, callback=None, progress=True, resume_file=None, run_dir=None, histograms=0, set=None, **fields):
-    """Trains and shows how it goes.
+    """Trains and shows progress.
 
-    solver: a solver; or a solver prototxt's name or a caffe_pb2.SolverParameter, of which
-    get_solver() makes one, with set and the further keywords, that trains together with the other
-    processes that mpirun, srun or torchrun has started. iterations: how many from here; without it,
-    to max_iter or max_epoch, or where early_stopping ends the run, with the final snapshot and
-    test, as `caffe train` does. callback(solver): after each iteration; training stops when it
-    returns False. progress: in a terminal or a notebook, one line with iteration, loss, rate and
-    time left below the log. resume_file: a .solverstate. run_dir: a folder for all that the run
-    leaves (docs/runs.md), with histograms of the parameters every so many iterations.
+    solver: a solver; or a solver prototxt's name or a caffe_pb2.SolverParameter, which is passed to
+    get_solver() with set and the further keywords, and trains together with the other processes
+    started by mpirun, srun or torchrun. iterations: how many to run from here; without it, training
+    runs to max_iter or max_epoch, or until early_stopping ends it, with the final snapshot and test,
+    like `caffe train`. callback(solver): called after each iteration; training stops if it returns
+    False. progress: in a terminal or a notebook, shows one line with iteration, loss, rate and
+    remaining time below the log. resume_file: a .solverstate. run_dir: a folder for the run's records
+    (docs/runs.md); histograms: interval in iterations of histograms of the parameters in it.
 
-    Returns the solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
+    Returns the solver. Ctrl-C stops after the current iteration, with a KeyboardInterrupt.
     """
     if not isinstance(solver, Solver):
         solver = get_solver(solver, **{"ranks": True, **fields}, set=set)
@@ -177,7 +177,7 @@ def _is_notebook(stream):
 
 
 class _NotebookLine:
-    """One line below a notebook's cell, written again at most ten times a second. The log of a notebook is elsewhere."""
+    """One line below a notebook's cell, updated at most ten times per second. The log does not appear in the notebook."""
 
     def __init__(self, last):
         self.last, self.first, self.start, self.shown = last, None, time.monotonic(), 0.0

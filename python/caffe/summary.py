@@ -1,4 +1,4 @@
-"""What a net is made of: its layers with shapes, parameters and multiply-adds, as a table."""
+"""A table of a net's layers with shapes, parameters and multiply-adds."""
 from math import prod
 
 from ._caffe import InvalidArgument
@@ -10,11 +10,11 @@ COLUMNS = ("layer", "type", "reads", "output shape", "parameters", "multiply-add
 
 def summarize(net):
     """One dict per layer of a Net: layer, type, reads (blob names), shapes (of its tops),
-    parameters (numbers that it learns or keeps), multiply_adds.
+    parameters (count of the numbers that it learns or keeps), multiply_adds.
 
-    multiply_adds: of one forward pass, of the products with weights (convolutions, inner products,
-    recurrent layers); they are what most time goes to. Other layers count as 0. A shared parameter
-    counts in each layer that uses it.
+    multiply_adds: for one forward pass, of the products with weights (convolutions, inner products,
+    recurrent layers), which take most of the time. Other layers count as 0. A shared parameter counts
+    in each layer that uses it.
     """
     rows = []
     for k, (name, layer) in enumerate(zip(net._layer_names, net.layers)):
@@ -30,13 +30,13 @@ def _multiply_adds(net, name, kind, blobs):
     if kind not in ("Convolution", "Deconvolution", "InnerProduct", "LSTM", "RNN"):
         return 0
     bottom = net.blobs[net.bottom_names[name][0]]
-    if kind in ("LSTM", "RNN"):  # each step of each sequence meets each weight once
+    if kind in ("LSTM", "RNN"):  # each step of each sequence uses each weight once
         return prod(bottom.shape[:2]) * sum(blob.count for blob in blobs if len(blob.shape) == 2)
     weights = blobs[0]
     if kind == "InnerProduct":
         outputs = net.layer_dict[name].layer_param.inner_product_param.num_output
         return weights.count // outputs * sum(net.blobs[top].count for top in net.top_names[name])
-    # A weight is used once at each place: of the output, or for Deconvolution of the input.
+    # A weight is used once per position: of the output, or for Deconvolution of the input.
     if kind == "Deconvolution":
         counted = [net.blobs[blob] for blob in net.bottom_names[name]]
     else:
@@ -52,7 +52,7 @@ def table(net):
               ", ".join("x".join(map(str, shape)) or "scalar" for shape in row["shapes"]),
               f"{row['parameters']:,}" if row["parameters"] else "",
               f"{row['multiply_adds']:,}" if row["multiply_adds"] else "") for row in rows]
-    total = net.plan().memory.parameter_count  # shared ones once
+    total = net.plan().memory.parameter_count  # counts shared ones once
     cells.append((f"{len(rows)} layers", "", "", "", f"{total:,}", f"{sum(row['multiply_adds'] for row in rows):,}"))
     cells.insert(0, COLUMNS)
     widths = [max(len(row[k]) for row in cells) for k in range(len(COLUMNS))]
@@ -62,11 +62,11 @@ def table(net):
 
 
 def with_inputs(definition, shapes):
-    """A copy of a NetParameter whose data layers are replaced: each blob of `shapes` {name: dims}
-    becomes an Input.
+    """A copy of a NetParameter in which the blobs in `shapes` {name: dims} come from Inputs instead of data
+    layers.
 
-    For nets whose databases are not there. A layer that reads nothing and writes one of these blobs
-    goes; all that it writes must be given, or the net reads a blob that nobody writes.
+    Useful if databases are missing. Removes each layer without bottoms that writes one of these blobs;
+    all its tops must be given, or the net reads an undefined blob.
     """
     written = {top for layer in definition.layer if not layer.bottom for top in layer.top}
     unknown = [name for name in shapes if name not in written]

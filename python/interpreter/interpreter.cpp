@@ -1,4 +1,4 @@
-// The module libcaffe_interpreter: Python inside a program, for nets with layers written in it.
+// The module libcaffe_interpreter: runs Python inside a program, for nets with layers in Python.
 #include <dlfcn.h>
 #include <pybind11/embed.h>
 
@@ -20,15 +20,15 @@ std::filesystem::path LibraryOf(const void* address) {
   return library.dli_fname;
 }
 
-// Compiled packages (NumPy's) look for the interpreter's functions in the whole process; those of
-// a module that was loaded for itself alone are hidden from them.
+// Makes the interpreter's symbols global: compiled packages (NumPy's) look for them in the whole
+// process, but symbols of a module loaded with RTLD_LOCAL are hidden from them.
 void ShowInterpreter() {
   const auto library = LibraryOf(reinterpret_cast<const void*>(&Py_InitializeEx));
   const void* shown = dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
   CAFFE_ASSERT(shown != nullptr, dlerror());
 }
 
-// Where package caffe lies that was built or installed with this library; empty when nowhere.
+// The folder of the package that was built or installed with this library; empty if there is none.
 std::string PackageFolder() {
   const auto lib =
       LibraryOf(reinterpret_cast<const void*>(&LayerRegistry::CreateLayer)).parent_path();
@@ -55,13 +55,13 @@ void ImportCaffe() {
 }  // namespace
 }  // namespace caffe::python
 
-// Signals stay the program's, and the current folder is not searched for modules.
+// Leaves signals to the program, and does not search the current folder for modules.
 extern "C" PYBIND11_EXPORT void caffe_start_python() {
   caffe::python::ShowInterpreter();
   if (!Py_IsInitialized()) {
     pybind11::initialize_interpreter(/*init_signal_handlers=*/false, 0, nullptr,
                                      /*add_program_dir_to_path=*/false);
-    PyEval_SaveThread();  // each call takes the interpreter for itself
+    PyEval_SaveThread();  // each call acquires the interpreter's lock
   }
   caffe::python::ImportCaffe();
 }

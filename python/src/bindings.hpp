@@ -1,4 +1,4 @@
-// What the parts of module _caffe share. Each Bind function adds its part to the module.
+// Shared by the parts of module _caffe. Each Bind function adds its part to the module.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -31,21 +31,21 @@ void BindSolver(py::module_& module);
 // The parameter blobs of one layer.
 struct BlobVec {
   std::vector<std::shared_ptr<Blob>> blobs;
-  bool can_grow = false;  // until the layer has been set up
+  bool can_grow = false;  // true until the layer is set up
 };
 
-// What Python sees of a layer, and what classes of Python layers derive from.
+// Python's view of a layer, and the base class of layers written in Python.
 struct LayerView {
   LayerParameter param;
   std::shared_ptr<BlobVec> blobs = std::make_shared<BlobVec>();
 };
 
-// The layer's own object where it is written in Python, else a view of it.
+// The layer's Python object if the layer is written in Python, else a view of it.
 py::object ViewOf(const std::shared_ptr<Layer>& layer,
                   const std::vector<std::shared_ptr<Blob>>& params);
 
-// A name of the prototxt, whose bytes need not be UTF-8: Latin-1 or GBK becomes what
-// name.encode("utf-8", "surrogateescape") turns back, as in names of files.
+// A name from a prototxt, whose bytes need not be UTF-8: other encodings, such as Latin-1 or GBK,
+// get surrogates, which name.encode("utf-8", "surrogateescape") turns back, as for file names.
 inline py::str TextOf(const std::string& name) {
   PyObject* const text =
       PyUnicode_DecodeUTF8(name.data(), static_cast<py::ssize_t>(name.size()), "surrogateescape");
@@ -58,14 +58,14 @@ inline py::list TextsOf(const std::vector<std::string>& names) {
   return texts;
 }
 
-// Throws caffe::IoError "Could not open file F" unless F can be read.
+// Throws caffe::IoError "Could not open file F" if F cannot be read.
 void CheckReadable(const std::string& file);
 // A file name: str, bytes or os.PathLike.
 std::string PathOf(const py::handle& path);
-// "bf16" as BF16. Throws InvalidArgument for other names.
+// Parses "bf16" to BF16. Throws InvalidArgument for unknown names.
 Precision PrecisionOf(std::string name);
 
-// What a Python function returns. Throws what it raises.
+// Calls a Python function and returns its result. Throws the exception that it raises.
 template <typename... Arguments>
 py::object Call(const py::handle& function, const Arguments&... arguments) {
   const py::tuple all = py::make_tuple(arguments...);
@@ -75,7 +75,7 @@ py::object Call(const py::handle& function, const Arguments&... arguments) {
   return py::reinterpret_steal<py::object>(result);
 }
 
-// A Python function that C++ keeps: it may be called and dropped without the interpreter's lock.
+// A Python function for C++ to keep: it may be called and destroyed without the interpreter's lock.
 template <typename... Arguments>
 std::function<void(Arguments...)> KeptFunction(py::function function) {
   std::shared_ptr<py::function> kept(new py::function(std::move(function)), [](py::function* last) {
@@ -88,8 +88,8 @@ std::function<void(Arguments...)> KeptFunction(py::function function) {
   };
 }
 
-// A member as a function of a reference to an object of the bound class. By pointer, pybind11 calls
-// a member of None, or of an object whose construction failed, with a null pointer.
+// Binds a member as a function of a reference. With a pointer, pybind11 would pass null for None,
+// and for an object whose construction failed.
 template <typename Self, typename Object, typename Result, typename... Arguments>
 auto Method(Result (Object::*member)(Arguments...) const) {
   return [member](const Self& self, Arguments... arguments) -> Result {
@@ -103,7 +103,7 @@ auto Method(Result (Object::*member)(Arguments...)) {
   };
 }
 
-// float32 view of a blob's values (or gradients) that writes through.
+// A float32 view of a blob's values (or gradients); writes change the blob.
 py::array DataOf(Blob& blob);
 
 }  // namespace caffe::python

@@ -4,7 +4,7 @@
 namespace caffe::python {
 namespace {
 
-// The array keeps the memory, so it outlives blob and net.
+// The array keeps the memory alive, so it may outlive the blob and the net.
 py::array ViewOfMemory(std::shared_ptr<float> memory, const Shape& shape) {
   float* const elements = memory.get();
   auto* const owner = new std::shared_ptr<float>(std::move(memory));
@@ -17,7 +17,7 @@ py::tuple ShapeTuple(const Blob& blob) {
   return py::tuple(py::cast(blob.shape().dims()));
 }
 
-// Python assigns properties with `blob.data = x` too; NumPy checks shapes and converts types.
+// Implements `blob.data = x`; NumPy checks shapes and converts types.
 void Assign(const py::array& view, const py::object& values) {
   view.attr("__setitem__")(py::ellipsis(), values);
 }
@@ -30,7 +30,7 @@ int LegacyExtent(const Blob& blob, int axis, const char* name) {
 
 Shape ShapeOf(const py::args& dims) {
   std::vector<int64_t> extents;
-  // reshape(2, 3) and reshape((2, 3)).
+  // Accepts reshape(2, 3) and reshape((2, 3)).
   const bool is_sequence = dims.size() == 1 && py::isinstance<py::sequence>(dims[0]);
   const py::object all = is_sequence ? py::object(dims[0]) : py::object(dims);
   for (const py::handle dim : all) {
@@ -60,7 +60,7 @@ void BindBlobVec(py::module_& module) {
            })
       .def("__getitem__",
            [](const BlobVec& self, const py::slice& slice) {
-             // An object, not pybind11's accessor: that one would outlive the list it points into.
+             // An object, because pybind11's accessor would outlive the list that it refers to.
              const py::list all = py::cast(self.blobs);
              return py::object(all[slice]);
            })

@@ -1,4 +1,4 @@
-// Definitions of nets and solvers as Python gives them: the name of a file, or a message.
+// Definitions of nets and solvers from Python: a file name, or a message.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace caffe::python {
 
-// Made with the interpreter's lock; read without it.
+// Construct with the interpreter's lock held; the other methods do not need it.
 class Definition {
  public:
-  // `argument`: a file's name (str, bytes, os.PathLike) or a message of the type `kind`
-  // ("caffe.NetParameter"), complete or not. `what` names it in errors. Throws InvalidArgument for
-  // another message, and Python's TypeError for what is no name.
+  // `argument` is a file name (str, bytes, os.PathLike) or a message of the type `kind`
+  // ("caffe.NetParameter"), which may lack required fields. `what` names it in errors. Throws
+  // InvalidArgument for another message, and Python's TypeError for other objects.
   Definition(const py::object& argument, const std::string& what, const std::string& kind);
 
   // Empty for a message.
   const std::string& file() const { return file_; }
-  // Brought into today's form. Throws IoError for a file that cannot be read.
+  // Upgrades to the current format. Throws IoError for a file that cannot be read.
   NetParameter ReadNet() const;
   SolverParameter ReadSolver() const;
 
@@ -32,11 +32,11 @@ class Definition {
 
 struct OverriddenSolver {
   SolverParameter param;
-  std::string net_file;              // where the net in net_param was read for an override
+  std::string net_file;              // source of net_param if an override read the net
   std::vector<std::string> changes;  // "base_lr: 0.01 -> 0.1"
 };
 
-// `overrides`: "path=value", as --set takes them (caffe/io/solver_overrides.hpp).
+// `overrides` have the form "path=value" of --set (caffe/io/solver_overrides.hpp).
 OverriddenSolver ReadSolver(const Definition& definition,
                             const std::vector<std::string>& overrides);
 

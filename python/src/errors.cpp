@@ -1,4 +1,4 @@
-// The library's exceptions as Python classes.
+// Maps the library's exceptions to Python classes.
 #include <cstring>
 
 #include "bindings.hpp"
@@ -6,7 +6,7 @@
 namespace caffe::python {
 namespace {
 
-// Each class is a caffe.Error (a RuntimeError, as in Caffe) and Python's own class for such a case.
+// Each class derives from caffe.Error (a RuntimeError, as in Caffe) and a built-in class of Python.
 struct Classes {
   PyObject *error, *invalid_argument, *unsupported, *io_error, *device_error, *internal_error;
 };
@@ -26,7 +26,7 @@ PyObject* MakeClass(py::module_& module, const char* name, const char* doc,
 
 void Translate(std::exception_ptr thrown) {
   const auto raise = [](PyObject* type, const Error& error) {
-    // Texts quote files and keys, whose bytes need not be UTF-8.
+    // Messages quote files and keys, whose bytes need not be UTF-8.
     PyObject* text = PyUnicode_DecodeUTF8(error.what(), std::strlen(error.what()), "replace");
     if (text != nullptr) PyErr_SetObject(type, text);
     Py_XDECREF(text);

@@ -1,6 +1,6 @@
-// The interpreter's lock. As pybind11's guards, but for its end: CPython (before 3.14) then ends
-// each other thread that asks for the lock by unwinding its stack, which C++ does not survive. Here
-// such a thread waits until the process ends.
+// Guards for the interpreter's lock, like pybind11's except at the interpreter's end: then CPython
+// (before 3.14) ends every other thread that asks for the lock by unwinding its stack, which C++
+// does not survive. With these guards such a thread waits until the process ends.
 #pragma once
 
 #include <Python.h>
@@ -9,7 +9,7 @@
 
 namespace caffe::python {
 
-// Calls `fn`, which is nothing but one call of CPython: what lies between would be unwound.
+// Calls `fn`, which must consist of a single CPython call, because frames in between are unwound.
 template <typename Fn>
 auto UntilTheEnd(const Fn& fn) {
   try {
@@ -41,7 +41,7 @@ class GilAcquired {
 
  private:
   static PyGILState_STATE Ensure() {
-    // A thread that Python does not know would make a state in an interpreter that has gone.
+    // A thread unknown to Python would create a thread state in an interpreter that has ended.
     while (PyGILState_GetThisThreadState() == nullptr && Py_IsInitialized() == 0) ::pause();
     return PyGILState_Ensure();
   }

@@ -1,4 +1,4 @@
-// What a net's input and answers mean, and nets for use.
+// Preprocessing and labels of nets, and nets for inference.
 #include "caffe/model_info.hpp"
 
 #include "bindings.hpp"

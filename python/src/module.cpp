@@ -20,14 +20,14 @@ std::string PathOf(const py::handle& path) {
 
 namespace {
 
-// For an object whose __init__ was not called, or failed, pybind11 makes room in memory and hands
-// that over, which nobody has filled. Here the making of room is the error.
+// Makes pybind11 refuse objects whose __init__ was not called, or failed. Otherwise it would
+// allocate uninitialized memory for them and pass it on; here the allocation throws.
 void RefuseUnmadeObjects(const py::module_& module) {
   for (const auto& [name, value] : module.attr("__dict__").cast<py::dict>()) {
     if (!py::isinstance<py::type>(value)) continue;
     auto* const type = reinterpret_cast<PyTypeObject*>(value.ptr());
     py::detail::type_info* const info = py::detail::get_type_info(type);
-    if (info == nullptr || info->type != type) continue;  // an exception, or another module's
+    if (info == nullptr || info->type != type) continue;  // an exception, or of another module
     info->operator_new = [](size_t) -> void* {
       throw py::type_error("the object was not made: its __init__ was not called, or failed");
     };
@@ -39,7 +39,7 @@ void RefuseUnmadeObjects(const py::module_& module) {
 
 PYBIND11_MODULE(_caffe, module) {
   module.doc() = "Cortado's library. Use package caffe, which adds Python's conveniences.";
-  FLAGS_log_year_in_prefix = false;  // as in the program's log, and as Caffe's parsers expect
+  FLAGS_log_year_in_prefix = false;  // as in the program, and as parsers of Caffe's logs expect
   caffe::python::BindErrors(module);
   caffe::python::BindSettings(module);
   caffe::python::BindBlob(module);

@@ -1,4 +1,4 @@
-// Net.
+// Bindings of Net.
 #include "caffe/net.hpp"
 
 #include "bindings.hpp"
@@ -59,7 +59,7 @@ std::shared_ptr<Net> BuildLegacy(const py::object& definition, const py::object&
                py::none(), /*keep_all=*/true);
 }
 
-// Where a call without arguments spends its time: no Python code runs.
+// The fast path for forward() without arguments: runs no Python code.
 py::dict ForwardAll(Net& net) {
   {
     const GilReleased release;
@@ -113,7 +113,7 @@ py::list Layers(const Net& net) {
   return views;
 }
 
-// (layer name, its parameter blobs) for layers that have any.
+// (layer name, its parameter blobs) for layers with parameters.
 py::list Params(const Net& net) {
   py::list params;
   for (size_t i = 0; i < net.layers().size(); ++i) {
@@ -125,8 +125,8 @@ py::list Params(const Net& net) {
   return params;
 }
 
-// (records of the data, (index, name) of those of the last batch) of a layer that reads records;
-// else None. Names that are no UTF-8 come with surrogates.
+// For a layer that reads records: (number of records, (index, name) of each record of the last
+// batch); else None. Names that are not UTF-8 get surrogates.
 py::object RecordsOf(const Net& net, int layer) {
   const int count = static_cast<int>(net.layers().size());
   Require(0 <= layer && layer < count, "layer ", layer, ": the net has layers 0 to ", count - 1);

@@ -1,4 +1,4 @@
-// Layers written in Python, and what Python sees of the others.
+// Layers written in Python, and Python's view of the other layers.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -30,7 +30,7 @@ void Reshape(Blob& blob, const Shape& shape) {
   if (!(blob.shape() == shape)) blob.Reshape(shape);
 }
 
-// The blob gets the view's shape: the user's code may have given it another.
+// Reshapes the blob to the view's shape, because the user's code may have changed it.
 void Load(const TensorView& view, bool diff, Blob& blob) {
   Reshape(blob, view.shape);
   float* values = diff ? blob.mutable_cpu_diff() : blob.mutable_cpu_data();
@@ -40,19 +40,19 @@ void Load(const TensorView& view, bool diff, Blob& blob) {
   });
 }
 
-// An object of the user's class and the blobs it works on. They are the layer's own, so that what
-// it keeps of them stays valid between forward and backward and after the net is gone; values are
-// copied in and out around each call.
+// An object of the user's class and its blobs. The layer owns these blobs, so that references that
+// the object keeps stay valid between forward and backward, and after the net is destroyed. Values
+// are copied in and out around each call.
 struct Instance {
   py::object object;
   std::shared_ptr<BlobVec> params = std::make_shared<BlobVec>(BlobVec{.can_grow = true});
-  // The blobs that setup() added, when the net's have taken their places in `params`. They follow
-  // those, for a layer that has kept views of them.
+  // The blobs that setup() added, after the net's blobs have replaced them in `params`. They mirror
+  // the net's, for layers that kept views of them.
   Blobs own_params;
   Blobs bottoms, tops;
   bool is_set_up = false;
-  // reshape(), or forward() too, has been called for the pass that is about to run again with a
-  // plan that fits.
+  // reshape(), or also forward(), was already called for the pass that is about to be repeated with
+  // a plan that fits.
   bool is_reshaped = false, has_run = false;
 
   ~Instance() {
@@ -69,15 +69,15 @@ struct Instance {
   void CallReshape() { Call(object.attr("reshape"), bottoms, tops); }
 };
 
-// Whether a program has started Python, and not the other way round (interpreter/).
+// True if a program has started Python, and not vice versa (interpreter/).
 bool is_hosted = false;
 
 void AddNote(const py::error_already_set& error, const std::string& note) {
   if (py::hasattr(error.value(), "add_note")) error.value().attr("add_note")(note);
 }
 
-// Why h5py's wheel fails in a program: it calls the HDF5 that the program has loaded, not its own.
-// Empty where h5py has found the version that it was built for.
+// Explains why h5py's wheel fails inside a program: it uses the HDF5 that the program has loaded
+// instead of its own. Empty if h5py found the version that it was built for.
 std::string HintOnHdf5() {
   const py::object version =
       py::module_::import("sys").attr("modules").attr("get")("h5py.version", py::none());
@@ -103,8 +103,8 @@ std::string TextOf(const py::error_already_set& error) {
   return text;
 }
 
-// Adds to a Python exception where it came from; its traceback stays. A program, which knows
-// nothing of Python, gets the text of both.
+// Adds the origin to a Python exception and keeps its traceback. In a program that hosts Python,
+// throws an InvalidArgument with both texts instead.
 template <typename Fn>
 auto WithNote(const std::string& note, Fn fn) {
   try {
@@ -136,7 +136,7 @@ class PythonLayer final : public Layer, public DataSupply {
             "python_param needs both a module and a layer (the class's name)");
     const GilAcquired gil;
     WithNote(Where("__init__"), [&] { Make(options); });
-    // A bottom that is also a top is one blob, as in place layers expect.
+    // A bottom that is also a top is a single blob, as in-place layers expect.
     std::map<std::string, std::shared_ptr<Blob>> by_name;
     const auto blob = [&](const std::string& name) {
       std::shared_ptr<Blob>& found = by_name[name];
@@ -149,16 +149,17 @@ class PythonLayer final : public Layer, public DataSupply {
 
   LayerTraits traits() const override { return {.can_run_in_place = true}; }
 
-  // The class may make records, and ranks may have other files of its module's name. The module is
-  // not always the one that the net names: a package may hand on what its modules define.
+  // Identifies the class's code: it may produce records, and ranks may have different files of its
+  // module's name. The class's module may differ from the one that the net names, because packages
+  // re-export classes.
   std::string content() const override {
     const GilAcquired gil;
     const py::object name = py::type::of(instance_->object).attr("__module__");
     const py::object module = py::module_::import("sys").attr("modules").attr("get")(name);
     const py::object file = py::getattr(module, "__file__", py::none());
-    if (file.is_none()) return "";  // typed in, or built in
+    if (file.is_none()) return "";  // interactive, or built in
     const auto path = py::module_::import("os").attr("fsencode")(file).cast<std::string>();
-    if (!std::filesystem::is_regular_file(path)) return "";  // in an archive, or gone
+    if (!std::filesystem::is_regular_file(path)) return "";  // in an archive, or deleted
     const ContentMark mark = MarkOfFile(path);
     return StrCat("module '", name.cast<std::string>(), "' has ", mark.bytes, " bytes, their hash ",
                   mark.hash);
@@ -189,7 +190,7 @@ class PythonLayer final : public Layer, public DataSupply {
     return params;
   }
 
-  // (bottoms, params) -> (tops, params): a layer may change its parameters in forward.
+  // (bottoms, params) -> (tops, params): a layer may change its parameters in forward().
   void EmitForward(GraphBuilder& graph) const override {
     std::vector<Value*> inputs, outputs;
     for (int i = 0; i < graph.num_bottoms(); ++i) inputs.push_back(graph.bottom(i));
@@ -222,7 +223,7 @@ class PythonLayer final : public Layer, public DataSupply {
 
   const py::object& object() const { return instance_->object; }
 
-  // self.blobs is the net's from now on.
+  // Makes self.blobs the net's blobs.
   void UseParams(const Blobs& params) const {
     if (instance_->params->blobs == params) return;
     instance_->own_params = std::exchange(instance_->params->blobs, params);
@@ -260,7 +261,7 @@ class PythonLayer final : public Layer, public DataSupply {
     instance_->object = Call(type, LayerView{param(), instance_->params});
   }
 
-  // The tops' shapes where reshape() or forward() made others than the plan has.
+  // Returns the tops' shapes if reshape() or forward() made shapes that differ from the plan's.
   static std::vector<Shape> Forward(Instance& self, const std::string& where,
                                     const KernelContext& ctx) {
     const GilAcquired gil;
@@ -280,7 +281,7 @@ class PythonLayer final : public Layer, public DataSupply {
       fits = FitsPlan(self, ctx);
       if (!fits || std::exchange(self.has_run, false)) return;
       Call(self.object.attr("forward"), self.bottoms, self.tops);
-      // Layers whose number of items is a result, like those that propose boxes, know it only now.
+      // Some layers, e.g. those that propose boxes, know the number of items only after forward().
       fits = FitsPlan(self, ctx);
       self.has_run = !fits;
     });
@@ -296,7 +297,8 @@ class PythonLayer final : public Layer, public DataSupply {
     return {};
   }
 
-  // Where not, the call is going to be repeated, and reshape() is not called again for it.
+  // Returns true if the tops' shapes are the plan's. Otherwise the call will be repeated, and
+  // reshape() is not called again for it.
   static bool FitsPlan(Instance& self, const KernelContext& ctx) {
     self.is_reshaped = false;
     for (size_t i = 0; i < self.tops.size(); ++i) {
@@ -308,7 +310,7 @@ class PythonLayer final : public Layer, public DataSupply {
   static void Backward(Instance& self, const std::string& where, const KernelContext& ctx) {
     const GilAcquired gil;
     const size_t num_bottoms = self.bottoms.size(), num_tops = self.tops.size();
-    // The blobs still hold the values of forward; the caller may have changed the net's since.
+    // Loads the net's values again, because the caller may have changed them since forward().
     for (size_t i = 0; i < num_bottoms; ++i) Load(ctx.inputs[i], false, *self.bottoms[i]);
     for (size_t i = 0; i < num_tops; ++i) {
       Load(ctx.inputs[num_bottoms + i], false, *self.tops[i]);

@@ -1,4 +1,4 @@
-// Process-wide settings, the log, the timer, and what several processes would share.
+// Process-wide settings, the log, the timer, and settings for several processes.
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class Timer {
   bool is_running_ = false;
 };
 
-// How many processes train together and which one this is; used by recipes, read by nobody else.
+// Number of processes that train together, and this process's rank; used by scripts only.
 struct Processes {
   int count = 1, rank = 0;
   bool are_several = false;

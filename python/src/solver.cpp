@@ -1,4 +1,4 @@
-// Solver.
+// Bindings of Solver.
 #include "caffe/solver.hpp"
 
 #include <glog/logging.h>
@@ -19,17 +19,17 @@
 namespace caffe::python {
 namespace {
 
-// Knows the training thread, and rejects calls from other threads and from its own callbacks. Only
-// touched with the interpreter's lock.
+// Remembers the training thread, and rejects calls from other threads and from its own callbacks.
+// Accessed only with the interpreter's lock.
 class OwnedSolver final : public Solver {
  public:
   OwnedSolver(const SolverParameter& param, const SolverOptions& options, int rank)
       : Solver(param, options), rank_(rank), is_one_of_many_(options.communicator != nullptr) {}
 
-  // Among several processes; see caffe/ranks.hpp.
+  // The rank among several processes; see caffe/ranks.hpp.
   int rank() const { return rank_; }
-  // Throws IoError. Among several processes, the solver looks for the file that rank 0 names, and
-  // tells all of them if it is not there.
+  // Throws IoError if the file cannot be read. With several processes, the solver checks the file
+  // that rank 0 names, and tells all of them if it is missing.
   void CheckState(const std::string& file) const {
     if (!is_one_of_many_) CheckReadable(file);
   }
@@ -54,7 +54,7 @@ class OwnedSolver final : public Solver {
                 ? ": this was called by its own callback"
                 : " in another thread; wait for that one to finish");
   }
-  // Runs `fn` without the interpreter's lock, alone but for a training that calls this back.
+  // Runs `fn` without the interpreter's lock, excluding other calls except for training callbacks.
   template <typename Fn>
   auto Alone(const char* what, const Fn& fn) {
     std::optional<Run> run;
@@ -69,8 +69,8 @@ class OwnedSolver final : public Solver {
   std::thread::id runner_;
 };
 
-// With a launcher that has started several processes: this one's end, the same for all solvers that
-// live at a time.
+// The communicator of this process if a launcher has started several; all solvers that live at the
+// same time share it.
 std::shared_ptr<Communicator> CommunicatorOfProcess(const RankOptions& ranks) {
   static std::mutex mutex;
   static std::weak_ptr<Communicator> shared;
@@ -80,7 +80,7 @@ std::shared_ptr<Communicator> CommunicatorOfProcess(const RankOptions& ranks) {
   return communicator;
 }
 
-// Each process would train by itself, and overwrite the others' snapshots.
+// Warns that each process trains alone, and overwrites the others' snapshots.
 void WarnOfSingles(const std::optional<RankOptions>& ranks) {
   LOG_IF(WARNING, ranks.has_value())
       << "a launcher has started " << ranks->ranks
@@ -114,9 +114,9 @@ std::shared_ptr<OwnedSolver> BuildSolver(const py::object& file, const std::stri
   return std::make_shared<OwnedSolver>(param, options, launched->rank);
 }
 
-// Runs `train` without the interpreter's lock; Python's signals (Ctrl-C) are looked after between
-// iterations, and what their handlers raise ends the training. So does `after_iteration` (or None)
-// by returning False.
+// Runs `train` without the interpreter's lock. Checks for Python's signals (Ctrl-C) between
+// iterations; an exception of a handler ends the training. So does `after_iteration` (or None) by
+// returning False.
 template <typename Fn>
 void Interruptible(OwnedSolver& solver, const py::object& after_iteration, Fn train) {
   const OwnedSolver::Run run(solver);
@@ -128,7 +128,7 @@ void Interruptible(OwnedSolver& solver, const py::object& after_iteration, Fn tr
       raised.emplace();
       return SolverAction::STOP;
     }
-    // The function is asked between test batches too.
+    // This function is also called between test batches.
     if (after_iteration.is_none() || solver.iter() == last_iter) return SolverAction::NONE;
     last_iter = solver.iter();
     const bool goes_on = py::cast<bool>(Call(after_iteration));
@@ -145,11 +145,11 @@ void Interruptible(OwnedSolver& solver, const py::object& after_iteration, Fn tr
   if (raised) throw py::error_already_set(*raised);
 }
 
-// What watches a training; of train()'s arguments.
+// Observers of a training run, from train()'s arguments.
 struct Watch {
-  std::string folder;  // docs/runs.md
+  std::string folder;  // the run's folder: docs/runs.md
   int histograms = 0;
-  bool live_line = false;  // LiveLine: nothing without a terminal
+  bool live_line = false;  // see LiveLine; no effect without a terminal
 
   static Watch Make(const py::object& run_dir, int histograms, bool live_line) {
     const Watch watch{
@@ -164,7 +164,7 @@ struct Watch {
   }
 };
 
-// Observes a solver as long as it lives.
+// Registers an observer with a solver for its own lifetime.
 class Observation {
  public:
   Observation(OwnedSolver& solver, TrainingObserver* observer)
@@ -180,7 +180,7 @@ class Observation {
   TrainingObserver* const observer_;
 };
 
-// Calls `train` while the run's folder, if there is one, observes it.
+// Calls `train` while the run's folder, if any, observes it.
 template <typename Fn>
 void IntoFolder(OwnedSolver& solver, const Watch& watch, bool resumes, const Fn& train) {
   if (watch.folder.empty() || solver.rank() != 0) return train();
@@ -224,8 +224,8 @@ void AddCallback(OwnedSolver& solver, const py::function& on_start,
   solver.AddCallbacks(std::move(callbacks));
 }
 
-// A function that fills the train net's inputs: called before each forward pass, of which an
-// iteration has iter_size.
+// Adds a function that fills the train net's inputs. It is called before each forward pass, which
+// is iter_size times per iteration.
 void AddFeed(OwnedSolver& solver, const py::function& on_forward) {
   solver.CheckIdle("add a callback");
   Solver::Callbacks callbacks;

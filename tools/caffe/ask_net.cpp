@@ -13,7 +13,7 @@
 namespace caffe::tools {
 namespace {
 
-// Of the net's one input.
+// Extents of the net's only input, with a batch of 1.
 ImageFeed::Extents ExtentsOf(const Net& net, const std::string& model) {
   Require(net.input_blobs().size() == 1, model, ": has ", net.input_blobs().size(),
           " inputs; a net that is asked about images has one (its deploy.prototxt)");

@@ -1,4 +1,4 @@
-// What the commands that ask a net about images have in common.
+// Base of the commands that run a net on images: classify, detect and segment.
 #pragma once
 
 #include <memory>
@@ -17,28 +17,28 @@ namespace caffe::tools {
 class AskCommand : public Command {
  public:
   explicit AskCommand(CLI::App& app);
-  // Calls Report for each image, in their order. With --json prints what Report put into `result`.
-  // Throws IoError at the end where images could not be read.
+  // Calls Report for each image in order. With --json, prints what Report put into `result`.
+  // Throws IoError at the end if some images could not be read.
   void Run() override;
 
  protected:
-  // Once, before the first image.
+  // Called once, before the first image.
   virtual void Prepare(const Net& /*net*/) {}
-  // Image `index` of those that have just gone through the net.
+  // Called for image `index` of the batch that the net has just processed.
   virtual void Report(const Net& net, int index, const ShownImage& image, JsonObject* result) = 0;
   const ClassNames& names() const { return names_; }
-  // Whether the user gave the names.
+  // True if the user gave --labels.
   bool has_labels() const { return !labels_.empty(); }
   bool prints_json() const { return json_; }
 
  private:
   void TakeFolder();
-  // Those that the weights, the net or the folder tell.
+  // Takes the class names from the weights, the net or the model's folder.
   void TakeNames();
   void Ask(Net& net, ImageFeed& feed, JsonObject* root);
 
   std::string model_, weights_, gpu_, labels_;
-  std::string folder_labels_;  // a file, of a model of the zoo
+  std::string folder_labels_;  // label file of a model of the zoo
   NetFlags net_flags_;
   ImageFlags image_flags_;
   bool json_ = false;

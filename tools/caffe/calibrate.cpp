@@ -1,4 +1,4 @@
-// caffe calibrate: ranges of a net's blobs, for 8-bit numbers.
+// caffe calibrate: measures the ranges of a net's blobs for 8-bit inference.
 #include <string>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace caffe::tools {
 namespace {
 
-// The work is package caffe.calibration (python/caffe/calibration), so this hands over the options.
+// Passes the options to package caffe.calibration (python/caffe/calibration), which does the work.
 class Calibrate : public Command {
  public:
   explicit Calibrate(CLI::App& app) {

@@ -56,7 +56,8 @@ class CheckLayer : public Command {
   }
 
  private:
-  // Layers written for Caffe's C++ API compute in double only where their own text says so.
+  // Layers written for Caffe's C++ API compute in double only if their forward_type and
+  // backward_type say so.
   void Prepare(NetParameter* param) const {
     param->set_force_backward(true);
     if (net_flags_.precision != FP64) return;
@@ -66,12 +67,12 @@ class CheckLayer : public Command {
     }
   }
 
-  // Gives all inputs values; returns those to differentiate.
+  // Fills all inputs; returns the names of those to differentiate.
   std::vector<std::string> Fill(Net& net) const {
     std::map<std::string, int64_t> labels;
     for (const std::string& text : labels_) {
       const auto [blob, classes] = ParseLabels(text);
-      net.blob_by_name(blob);  // throws when there is none
+      net.blob_by_name(blob);  // throws if there is no such blob
       labels[blob] = classes;
     }
     std::vector<std::string> variables;

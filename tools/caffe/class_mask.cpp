@@ -7,14 +7,15 @@
 namespace caffe::tools {
 namespace {
 
-// Two of the net's pixels and the share of the second; nothing where the net saw none.
+// Linear interpolation between two of the net's pixels, where `share` is the weight of the second.
+// Not seen: the pixel lies outside of the net's input.
 struct Between {
   int first = 0, second = 0;
   float share = 0;
   bool is_seen = false;
 };
 
-// For each pixel along an axis of the image.
+// One entry for each of the image's pixels along one axis.
 std::vector<Between> Along(int pixels, double start, double extent, int net_pixels) {
   std::vector<Between> places(pixels);
   for (int i = 0; i < pixels; ++i) {
@@ -52,7 +53,7 @@ uint8_t Likeliest(const ClassScores& scores, const Between& y, const Between& x)
 
 using Color = std::array<float, 3>;  // blue, green, red
 
-// Hues at distances of the golden ratio are told apart, however many there are.
+// Steps of the golden ratio keep hues apart for any number of classes.
 Color ColorOf(int label) {
   constexpr double kGoldenRatio = 0.618034, kStrength = 0.8, kBrightness = 240;
   const double hue = std::fmod(label * kGoldenRatio, 1) * 6;

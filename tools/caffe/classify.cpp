@@ -1,4 +1,4 @@
-// caffe classify: the likeliest classes of images.
+// caffe classify: prints the most likely classes of images.
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
@@ -71,7 +71,7 @@ class Classify : public AskCommand {
     return listed;
   }
 
-  // Of equal ones the first; what is no number comes last.
+  // The top_ classes by descending score; the lower class first in ties, NaN last.
   std::vector<int> Likeliest(const float* scores, int classes) const {
     std::vector<int> order(classes);
     std::iota(order.begin(), order.end(), 0);

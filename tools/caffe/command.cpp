@@ -13,7 +13,7 @@ std::map<std::string, CommandEntry>& MutableCommands() {
   return commands;
 }
 
-// What other tools call it; empty for all else.
+// The command to use for a name that other tools use; empty for unknown names.
 std::string HintFor(const std::string& name) {
   static const std::map<std::string, std::string> hints = {
       {"finetune", "caffe train --weights=FILE"},

@@ -1,5 +1,5 @@
-// The commands of the program `caffe`. Each has a file of its own, which registers it and declares
-// its options; adding a command or an option edits no list.
+// The commands of the program `caffe`. Each command has its own file, which registers the command
+// and declares its options; no list has to be edited to add a command or an option.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,8 +14,11 @@ namespace caffe::tools {
 //
 //   class Hello : public Command {
 //    public:
-//     explicit Hello(CLI::App& app) { app.add_option("--name", name_, "Whom to
-//     greet")->type_name("NAME"); } void Run() override { std::cout << "Hello " << name_ << "\n"; }
+//     explicit Hello(CLI::App& app) {
+//       app.add_option("--name", name_, "Whom to greet")->type_name("NAME");
+//     }
+//     void Run() override { std::cout << "Hello " << name_ << "\n"; }
+//
 //    private:
 //     std::string name_ = "world";
 //   };
@@ -27,11 +30,11 @@ class Command {
   virtual void Run() = 0;
 };
 
-// What `caffe help` says about a command beside its options.
+// The text of `caffe help` about a command, without its options.
 struct CommandHelp {
   std::string summary;   // one line for the list of commands
-  std::string about;     // sentences, without line breaks
-  std::string examples;  // a line each
+  std::string about;     // full sentences, without line breaks
+  std::string examples;  // one per line
 };
 
 struct CommandEntry {
@@ -39,20 +42,20 @@ struct CommandEntry {
   std::unique_ptr<Command> (*make)(CLI::App& app);
 };
 
-// By name, sorted.
+// All commands, sorted by name.
 const std::map<std::string, CommandEntry>& Commands();
 
 std::vector<std::string> CommandNames();
 
-// The word that begins the names of several commands, as "data" those of data-import and data-stat;
-// empty where the name begins with none.
+// The first word of the names of several commands, as in "data" for data-import and data-stat;
+// empty if the command is in no group.
 std::string GroupOf(const std::string& name);
-// The commands of such a group.
+// The commands of a group such as "data".
 std::vector<std::string> CommandsOfGroup(const std::string& group);
-// As one writes it: "data import" for data-import.
+// The name as users type it: "data import" for data-import.
 std::string WordsOf(const std::string& name);
 
-// Throws InvalidArgument, with the nearest name, where there is none of this name.
+// Throws InvalidArgument, which suggests the nearest name, if no command has this name.
 void RequireCommand(const std::string& name);
 
 void RegisterCommand(const std::string& name, const CommandEntry& entry);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kHelpFlags = "--help,--h,--helpshort,--helpfull";
 
-// A dash before a digit begins a negative number.
+// A dash before a digit starts a negative number, not a flag.
 bool IsFlag(const std::string& word) {
   const size_t name = word.find_first_not_of('-');
   return (name == 1 || name == 2) && !std::isdigit(static_cast<unsigned char>(word[name])) &&
@@ -33,9 +33,8 @@ bool TakesValue(const CLI::Option& option) {
   return option.get_items_expected_max() > 0;
 }
 
-// Replaces each -flagfile=FILE, and -flagfile FILE, by the flags in the file: a line each, # begins
-// a comment.
-// `outer`: the files that `words` lie in.
+// Replaces -flagfile=FILE and -flagfile FILE with the flags in the file, which has one flag per
+// line; # starts a comment. `outer` lists the files that `words` came from, to detect cycles.
 std::vector<std::string> ExpandFlagFiles(const std::vector<std::string>& words,
                                          std::vector<std::string> outer = {}) {
   std::vector<std::string> expanded;
@@ -78,7 +77,7 @@ std::string Suggest(const std::string& name, const std::vector<std::string>& can
   return near.empty() ? "" : "; did you mean '" + dashes + near + "'?";
 }
 
-// As CLI11's get_option_no_throw(), which ends the program when there is no memory.
+// Like CLI11's get_option_no_throw(), which ends the program if memory allocation fails.
 const CLI::Option* FindOption(const CLI::App& app, const std::string& name) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->check_name(name)) return option;
@@ -89,7 +88,7 @@ const CLI::Option* FindOption(const CLI::App& app, const std::string& name) {
 }  // namespace
 
 CommandLine::CommandLine() {
-  app_.require_subcommand(0, 1);  // a later word is not a second command
+  app_.require_subcommand(0, 1);  // a later word is no second command
   app_.set_help_flag(kHelpFlags);
   app_.set_version_flag("--version", std::string("caffe version ") + Version());
   app_.option_defaults()
@@ -104,7 +103,7 @@ CommandLine::CommandLine() {
   }
 }
 
-// The option of any command: whether a flag takes a value is the same in all.
+// An option with this name of any command; all agree on whether the flag takes a value.
 const CLI::Option* CommandLine::Find(const std::string& flag) const {
   if (const CLI::Option* option = FindOption(app_, "--" + flag)) return option;
   for (const CLI::App* app : app_.get_subcommands({})) {
@@ -113,7 +112,7 @@ const CLI::Option* CommandLine::Find(const std::string& flag) const {
   return nullptr;
 }
 
-// The commands that have a flag.
+// The commands that take a flag.
 std::vector<std::string> CommandLine::Takers(const std::string& flag) const {
   std::vector<std::string> names;
   for (const CLI::App* app : app_.get_subcommands({})) {
@@ -169,8 +168,8 @@ void CommandLine::FindCommand() {
   command_app_ = app_.get_subcommand(plain_words_[0]);
 }
 
-// What the user's configuration says of the command's flags comes first, so that what is given
-// counts.
+// Adds the command's flags from the user's configuration, except for flags that the command line
+// gives.
 void CommandLine::AddDefaults(std::vector<std::string>* for_command) {
   if (command_app_ == nullptr) return;
   for (const FlagDefault& flag : UserDefaults::Get().content().flag()) {
@@ -188,7 +187,7 @@ void CommandLine::AddDefaults(std::vector<std::string>* for_command) {
   }
 }
 
-// "-n 3" for the word 3, where the command has one flag that takes a number; else empty.
+// Suggests "-n 3" for the word 3 if exactly one flag of the command takes a number; else empty.
 std::string CommandLine::FlagOfNumber(const std::string& word) const {
   if (word.find_first_not_of("0123456789") != std::string::npos) return "";
   std::vector<std::string> names;
@@ -199,10 +198,10 @@ std::string CommandLine::FlagOfNumber(const std::string& word) const {
   return (names[0].size() == 1 ? "-" : "--") + names[0] + " " + word;
 }
 
-// A word after the command is a file, or whatever else the command declares.
+// Rejects words after the command that its positional options do not take.
 void CommandLine::CheckPlainWords() const {
   size_t places = 0;
-  const CLI::Option* given = nullptr;  // by a flag, in the place of a word
+  const CLI::Option* given = nullptr;  // a positional option that was given as a flag
   for (const CLI::Option* option : command_app_->get_options()) {
     const bool is_given = std::any_of(flags_.begin(), flags_.end(), [&](const Flag& flag) {
       return option->check_lname(flag.name);

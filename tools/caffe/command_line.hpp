@@ -1,4 +1,4 @@
-// The command line of `caffe`: CLI11 behind the spellings that Caffe's scripts use.
+// The command line of `caffe`: CLI11, with the spellings that Caffe's scripts use.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,21 +18,21 @@ class CommandLine {
   CommandLine();
 
   // `words` are the arguments without the program's name, spelled as gflags allows: one dash or
-  // two, -flag=value or -flag value; -flag, -noflag and -flag=false for booleans; the last of
-  // several; flags before the command; -flagfile=FILE. A flag that only other commands have is
-  // ignored with a warning, since Caffe's flags belong to all commands. Two words may name a
-  // command: "data import" is data-import. Throws InvalidArgument.
+  // two; -flag=value or -flag value; -flag, -noflag and -flag=false for booleans; flags before the
+  // command; -flagfile=FILE. The last of several values counts. A flag that only other commands
+  // have is ignored with a warning, because Caffe's flags belong to all commands. Two words may
+  // name a command: "data import" is data-import. Throws InvalidArgument.
   void Parse(const std::vector<std::string>& words);
 
-  // What Parse ignored, a sentence each.
+  // One sentence for each flag that Parse ignored.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // What the user's configuration has added, a line each.
+  // One line for each flag that was added from the user's configuration.
   const std::vector<std::string>& notes() const { return notes_; }
-  // Runs the command, or prints the help or version that was asked for. Returns the exit status.
+  // Runs the command, or prints the help or version requested. Returns the exit status.
   int Run();
 
  private:
-  // A flag as it was written, without dashes.
+  // A flag as written, without its dashes.
   struct Flag {
     std::string name;
     std::optional<std::string> value;
@@ -53,12 +53,12 @@ class CommandLine {
   void ParseByCli11(std::vector<std::string> words);
 
   CLI::App app_;
-  CLI::App* command_app_ = nullptr;  // of the command that was found
+  CLI::App* command_app_ = nullptr;  // options of the selected command
   std::map<std::string, std::unique_ptr<Command>> commands_;
   std::vector<Flag> flags_;
-  std::vector<std::string> plain_words_;  // neither flags nor their values; first the command
+  std::vector<std::string> plain_words_;  // neither flags nor their values; the command comes first
   std::vector<std::string> warnings_, notes_;
-  std::string answer_;  // to --help or --version
+  std::string answer_;  // text to print for --help or --version
 };
 
 }  // namespace caffe::tools

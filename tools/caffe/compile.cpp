@@ -1,4 +1,4 @@
-// caffe compile: a net and its weights as one file, for the runtime library.
+// caffe compile: writes a net and its weights into one file for the runtime library.
 #include <filesystem>
 #include <iostream>
 #include <memory>

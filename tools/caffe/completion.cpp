@@ -1,4 +1,4 @@
-// caffe completion: a script by which a shell completes commands, flags, values and files.
+// caffe completion: prints a script that lets a shell complete commands, flags, values and files.
 #include <iostream>
 #include <map>
 
@@ -8,8 +8,8 @@
 namespace caffe::tools {
 namespace {
 
-// _caffe_flags COMMAND and _caffe_values "COMMAND FLAG" come before it: a list of words, or
-// "files PATTERN". Bash takes the words of a line apart at '=', zsh does not.
+// The script needs _caffe_flags COMMAND and _caffe_values "COMMAND FLAG" before it: they print a
+// list of words, or "files PATTERN". Bash splits the words of a line at '=', zsh does not.
 constexpr const char* kScript = R"(
 _caffe() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
@@ -49,7 +49,7 @@ _caffe() {
 complete -F _caffe caffe
 )";
 
-// What completes an option's value, from the name of its type.
+// The words that complete an option's value, derived from the name of its type.
 std::string ValuesOf(const CLI::Option& option) {
   std::string type = option.get_type_name();
   if (type == "FOLDER") return "files *";

@@ -1,4 +1,4 @@
-// caffe config: what the user's configuration and the environment set.
+// caffe config: prints the settings from the user's configuration and the environment.
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -10,7 +10,7 @@
 namespace caffe::tools {
 namespace {
 
-// Variables of the environment that change what the program does.
+// Environment variables that change what the program does.
 constexpr const char* kVariables[] = {"CAFFE_CONFIG",         "CAFFE_ALGORITHM_CACHE",
                                       "CAFFE_DISABLE_PASSES", "CAFFE_DUMP_GRAPH",
                                       "CAFFE_JPEG_DECODER",   "CAFFE_TIME_ALGORITHMS",

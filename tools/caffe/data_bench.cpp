@@ -1,4 +1,4 @@
-// caffe data bench: the speed of the input pipeline of each data layer, without a net behind it.
+// caffe data bench: measures the input pipeline of each data layer alone, without the net.
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void PrintStages(const LayerParameter& layer, const data::PipelineSpeed& speed) 
   }
 }
 
-// What a machine could feed, by either way of transforming.
+// One way to transform images (to floats, or to packed bytes) and its predicted rate.
 struct Way {
   std::string name;
   double rate = 0, bytes_per_image = 0;
@@ -120,7 +120,7 @@ class DataBench : public Command {
     Require(!model_.empty(), "--model is missing; give a net prototxt with a data layer");
     Require(seconds_ > 0, "--seconds is ", seconds_, "; it must be positive");
     const data::Machine machine = ReadMachine();
-    // A small database starts anew thousands of times in a second, and would say so each time.
+    // A small database restarts thousands of times a second and would log each restart.
     FLAGS_minloglevel = std::max(FLAGS_minloglevel, static_cast<int>(google::GLOG_WARNING));
     const LenientReading reading(net_flags_.lenient);
     NetParameter param = ReadNetText(model_);
@@ -143,20 +143,20 @@ class DataBench : public Command {
   }
 
  private:
-  // Batches that a program puts into memory have no pipeline.
+  // MemoryData has no pipeline: the program itself provides the batches.
   static bool IsData(const LayerParameter& layer) {
     return layer.bottom_size() == 0 && layer.type() != "MemoryData" &&
            LayerRegistry::CreateLayer(layer)->traits().is_data;
   }
 
-  // None where none is asked for.
+  // Empty without --gpu.
   std::vector<int> OneGpu() const {
     std::vector<int> gpus = ParseGpus(gpu_);
     Require(gpus.size() < 2, "--gpu is '", gpu_, "'; give one GPU");
     return gpus;
   }
 
-  // Of the prediction; no cores if none is asked for.
+  // The machine to predict for; 0 cores without --cores.
   data::Machine ReadMachine() const {
     if (cores_ == 0) {
       Require(link_.empty(),
@@ -190,13 +190,13 @@ class DataBench : public Command {
     if (machine.cores > 0) ReportFeeds(speed, machine, !json_, one);
   }
 
-  // A net of this layer alone.
+  // Measures a net that consists of this layer alone.
   void MeasureLayer(const LayerParameter& layer, const NetState& state, JsonObject* one) const {
     NetParameter param;
     *param.mutable_state() = state;
     *param.add_layer() = layer;
     Net net(param, {.keep_all = false, .with_backward = false});
-    net.Forward();  // fills the queue, and touches memory for the first time
+    net.Forward();  // warm-up: fills the queue and touches the memory
     int64_t items = 0;
     const auto start = std::chrono::steady_clock::now();
     double elapsed = 0;

@@ -1,4 +1,4 @@
-// caffe data head: the first records of a database.
+// caffe data head: prints the first records of a database.
 #include <iomanip>
 #include <iostream>
 

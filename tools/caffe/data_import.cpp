@@ -1,4 +1,4 @@
-// caffe data import: a database of a folder of images.
+// caffe data import: makes a database from a folder of images.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -51,14 +51,14 @@ double ParseShare(const std::string& text) {
   return percent / 100;
 }
 
-// LMDB's keys have a limit; the number alone tells records apart.
+// LMDB limits the length of keys; the number alone makes a key unique, so the path may be cut.
 std::string KeyOf(size_t number, const std::string& path) {
   char key[32];
   std::snprintf(key, sizeof key, "%08zu_", number);
   return (key + path).substr(0, kLongestKey);
 }
 
-// As `caffe classify --labels` and BVLC's classification read names: line k has that of label k.
+// Line k is the name of label k, as `caffe classify --labels` and BVLC's classification expect.
 std::string NamesOf(const ImageSet& set) {
   std::string lines;
   for (const auto& [label, name] : set.names) lines += name + "\n";
@@ -98,7 +98,7 @@ class DataImport : public Command {
   }
 
  private:
-  // What a kill between their renames leaves is whole, but half of what was asked for.
+  // A process killed between the two renames leaves a complete training set without validation set.
   void CheckNotHalfDone() const {
     const std::string validation = database_ + "_val";
     const bool is_half_done =
@@ -135,7 +135,7 @@ class DataImport : public Command {
     if (report.mean() != nullptr) {
       WriteBinaryProto(training.folder() + "/mean.binaryproto", report.mean()->ToProto());
     }
-    // What can fail comes before either has its name.
+    // Everything that can fail is done before either database gets its final name.
     const std::string text = json_ ? FormatJson(report.ToJson()) : report.ToText();
     training.Finish();
     if (validation) validation->Finish();
@@ -144,13 +144,13 @@ class DataImport : public Command {
 
   bool is_list() const { return !std::filesystem::is_directory(source_); }
 
-  // A list has numbers only, not necessarily all from 0 on.
+  // A list file has label numbers only, which need not be 0 to n-1, so it gives no names.
   void WriteNames(const ImageSet& set, const std::string& database) const {
     if (!is_list()) WriteFileAtomically(database + "/labels.txt", NamesOf(set));
     WriteTextProto(database + "/model_info.prototxt", InfoOf(set));
   }
 
-  // What a net that is trained with the database has to know when it is asked about an image.
+  // The preprocessing and labels that inference needs for a net trained with this database.
   ModelInfo InfoOf(const ImageSet& set) const {
     ModelInfo info;
     for (const auto& [label, name] : set.names) {
@@ -176,7 +176,7 @@ class DataImport : public Command {
     return root.empty() || root.ends_with('/') ? root : root + "/";
   }
 
-  // Decodes on all cores, and writes in the files' order.
+  // Decodes on all cores and writes in the order of `files`.
   void Write(const std::string& root, const std::vector<ImageFile>& files,
              void (ImportReport::*add)(const ImageFile&, const ImportedImage&),
              data::RecordWriter* writer, ImportReport* report, Progress* progress) const {

@@ -1,4 +1,4 @@
-// caffe data stat: what a database holds.
+// caffe data stat: prints statistics of a database.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostLabels = 20;  // of a list in the text; JSON has all
+constexpr size_t kMostLabels = 20;  // listed in the text output; JSON lists all
 constexpr size_t kBarLength = 40;
 
 struct Scanned {
@@ -34,7 +34,7 @@ Scanned Look(const data::Record& record) {
 
 struct Statistics {
   uint64_t records = 0, broken = 0, boxes = 0;
-  uint64_t bytes = 0, smallest = UINT64_MAX, largest = 0;  // of records
+  uint64_t bytes = 0, smallest = UINT64_MAX, largest = 0;  // record sizes
   std::map<std::string, uint64_t> shapes, encodings;
   std::map<int, uint64_t> labels;
 
@@ -63,7 +63,7 @@ uint64_t BytesOnDisk(const std::string& folder) {
   return bytes;
 }
 
-// The most frequent ones.
+// Lists the most frequent shapes.
 std::string Shapes(const std::map<std::string, uint64_t>& shapes) {
   constexpr size_t kMost = 5;
   std::vector<std::pair<std::string, uint64_t>> sorted(shapes.begin(), shapes.end());

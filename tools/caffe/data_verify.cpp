@@ -1,4 +1,4 @@
-// caffe data verify: whether all records of a database can be decoded.
+// caffe data verify: checks that every record of a database can be decoded.
 #include <iostream>
 
 #include "caffe/core/printable.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostNamed = 10;
 
-// Why a record cannot be used; empty for a good one.
+// Why a record cannot be used; empty if it can.
 std::string ErrorOf(std::string_view value) {
   try {
     ReadStoredRecord(value, /*decode=*/true);

@@ -1,4 +1,4 @@
-// caffe deploy: a net for inference, of the net that was trained.
+// caffe deploy: derives the inference net from a training net.
 #include "caffe/deploy.hpp"
 
 #include <filesystem>
@@ -45,7 +45,7 @@ class Deploy : public Command {
             ": is the net that was trained, which would be lost; give another --output");
     NetOptions options = net_flags_.ToNetOptions(/*with_backward=*/false);
     options.allocate = false;
-    // What replaced missing data would tell nothing of its files.
+    // Inputs that replace missing data say nothing about the data's preprocessing.
     ModelInfo info;
     const auto net = net_flags_.MakeNet(model_, TEST, options, nullptr, [&](NetParameter* param) {
       info = DescribeModel(*param);

@@ -1,4 +1,4 @@
-// caffe detect: where things are in images.
+// caffe detect: finds objects in images.
 #include <cmath>
 #include <iomanip>
 #include <iostream>
@@ -12,8 +12,8 @@
 namespace caffe::tools {
 namespace {
 
-// A row of what DetectionOutput and its relatives give: place in the batch, class, score, and the
-// box as parts of width and height.
+// One output row of DetectionOutput and similar layers: index in the batch, class, score, and the
+// box as fractions of width and height.
 struct Detection {
   static constexpr int kNumbers = 7;
   explicit Detection(const float* row)
@@ -63,7 +63,7 @@ class Detect : public AskCommand {
     copies_.Write(image.name, copy);
   }
 
-  // Of one image of the batch, in their order. Rows without a detection have the image -1.
+  // The detections of image `index`, in row order. Rows without a detection have image -1.
   std::vector<Detection> DetectionsOf(const Net& net, int index) const {
     const Blob& rows = *net.output_blobs()[0];
     Require(rows.shape().num_axes() == 4 && rows.shape()[3] == Detection::kNumbers, "output '",
@@ -78,7 +78,7 @@ class Detect : public AskCommand {
     return found;
   }
 
-  // As SSD's ssd_detect does.
+  // Same format as SSD's ssd_detect.
   void Print(const std::string& image, const Detection& found, const data::LabelledBox& box) const {
     if (prints_json()) return;
     std::cout << Printable(image) << " " << box.text << " " << std::defaultfloat

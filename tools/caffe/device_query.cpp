@@ -1,4 +1,4 @@
-// caffe device_query: this machine's devices.
+// caffe device_query: lists the devices of this machine.
 #include <glog/logging.h>
 
 #include <iostream>
@@ -48,7 +48,7 @@ class DeviceQuery : public Command {
   }
 
   void QueryGpus(JsonObject* root) const {
-    QueryLibraries(root);  // first: where they are wrong, no GPU may be had
+    QueryLibraries(root);  // first, because wrong libraries may make GPUs unavailable
     const std::vector<int> gpus = ParseGpus(gpu_);
     const std::vector<std::string> descriptions = DescribeGpus(gpus);
     LOG(INFO) << "Querying GPUs " << gpu_;

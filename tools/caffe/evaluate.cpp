@@ -1,4 +1,4 @@
-// caffe evaluate: what a model gets wrong on its test data.
+// caffe evaluate: reports what a model gets wrong on its test data.
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@
 namespace caffe::tools {
 namespace {
 
-// The work is package caffe.evaluation (python/caffe/evaluation), so this hands over the options.
+// Passes the options to package caffe.evaluation (python/caffe/evaluation), which does the work.
 class Evaluate : public Command {
  public:
   explicit Evaluate(CLI::App& app) {
@@ -78,7 +78,7 @@ class Evaluate : public Command {
   }
 
  private:
-  // Paths in a folder's files begin at the folder.
+  // Replaces a model's folder by its files. Paths in them are relative to the folder.
   void TakeFolder(std::vector<std::string>* words) {
     if (!ModelFolder::Is(model_)) return;
     const ModelFolder folder(model_);

@@ -1,4 +1,4 @@
-// caffe export: a net in a format of other programs.
+// caffe export: writes a net in a format of other programs.
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,10 +13,10 @@
 namespace caffe::tools {
 namespace {
 
-// The writers are package caffe.onnx (python/caffe/onnx), so this hands over the options.
+// Passes the options to the package caffe.onnx (python/caffe/onnx), which has the writers.
 class Export : public Command {
  public:
-  // Options are named by pointers: CLI11 ends the program where it looks for a name without memory.
+  // Refers to options by pointer: CLI11's lookup by name ends the program if memory runs out.
   explicit Export(CLI::App& app) {
     AddModel(app, &model_)->description("The net prototxt, for phase TEST, or a model's folder");
     AddWeights(app, &weights_);

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <initializer_list>
 
-// Everything here runs within a signal handler: no memory is allocated and no lock taken.
+// Everything here runs in a signal handler: it must not allocate memory or take locks.
 
 namespace caffe::tools {
 namespace {
@@ -41,7 +41,7 @@ void SayHexadecimal(uintptr_t number) {
   Say(begin, static_cast<size_t>(text + sizeof(text) - begin));
 }
 
-// The file mappings of this process, one line of /proc/self/maps after another:
+// Iterates over the memory mappings of this process. Each is a line of /proc/self/maps, such as
 // "7f12a000-7f13a000 r--s 00000000 fe:00 1234   /data/train/data.mdb".
 class Mappings {
  public:
@@ -52,7 +52,7 @@ class Mappings {
   Mappings(const Mappings&) = delete;
   Mappings& operator=(const Mappings&) = delete;
 
-  // False after the last one.
+  // Returns false after the last line.
   bool Next() {
     size_ = 0;
     char one;
@@ -69,7 +69,7 @@ class Mappings {
     return *next++ == '-' && begin <= address && address < Hexadecimal(&next);
   }
 
-  // Null for memory without a file.
+  // Null if no file is mapped.
   const char* file() const { return std::strchr(line_, '/'); }
 
   bool IsDatabase() const {
@@ -124,7 +124,7 @@ const char* NameOf(int signal) {
   }
 }
 
-// Whether the address lies in a mapped file; then it has been said.
+// If the address lies in a mapped file, prints the report and returns true.
 bool SayWhichFileEnded(uintptr_t address) {
   Mappings mappings;
   while (mappings.Next()) {
@@ -138,7 +138,7 @@ bool SayWhichFileEnded(uintptr_t address) {
   return false;
 }
 
-// Where the program was; 0 where that is not known.
+// The program counter at the fault; 0 if unknown.
 uintptr_t InstructionOf(const void* context) {
 #if defined(__x86_64__)
   return static_cast<uintptr_t>(
@@ -151,7 +151,7 @@ uintptr_t InstructionOf(const void* context) {
 #endif
 }
 
-// Calls fn() for the mapping that holds the address, if one does.
+// Calls fn() with the mapping that holds the address; returns false if there is none.
 template <typename Fn>
 bool With(uintptr_t address, const Fn& fn) {
   Mappings mappings;
@@ -163,7 +163,7 @@ bool With(uintptr_t address, const Fn& fn) {
   return false;
 }
 
-// Says in which library or program a fault was, and at which address of memory.
+// Prints the library or program of the fault, and the memory address accessed.
 void SayWhere(const siginfo_t& what, uintptr_t instruction) {
   const bool is_known = With(instruction, [](const Mappings& mapping) {
     Say(mapping.file() ? " in " : " in code that was made at run time");
@@ -174,14 +174,14 @@ void SayWhere(const siginfo_t& what, uintptr_t instruction) {
   SayHexadecimal(reinterpret_cast<uintptr_t>(what.si_addr));
 }
 
-// A page that a damaged database holds can lead LMDB out of it.
+// A damaged page can send LMDB to an invalid address, so this names the open databases.
 void SayWhichDatabaseIsDamaged(uintptr_t instruction) {
   bool was_reading = false;
   With(instruction, [&](const Mappings& mapping) {
     was_reading = mapping.file() && std::strstr(mapping.file(), "/liblmdb.") != nullptr;
   });
   Mappings mappings;
-  static char said[4352];  // the last file: LMDB maps it, and so do we
+  static char said[4352];  // the last file; both LMDB and we map it, so it is listed twice
   while (was_reading && mappings.Next()) {
     if (!mappings.IsDatabase() || std::strcmp(mappings.file(), said) == 0) continue;
     std::strncpy(said, mappings.file(), sizeof(said) - 1);
@@ -193,7 +193,7 @@ void SayWhichDatabaseIsDamaged(uintptr_t instruction) {
 
 std::atomic_flag is_reported = ATOMIC_FLAG_INIT;
 
-// The threads that read one file fault together. The first one reports and ends the process.
+// Several threads that read one file fault at once: the first one reports and ends the process.
 void OnFault(int signal, siginfo_t* what, void* context) {
   while (is_reported.test_and_set()) ::pause();
   if (signal == SIGBUS && SayWhichFileEnded(reinterpret_cast<uintptr_t>(what->si_addr))) {
@@ -201,7 +201,7 @@ void OnFault(int signal, siginfo_t* what, void* context) {
   }
   Say("caffe: ended by ");
   Say(NameOf(signal));
-  if (what->si_code <= 0) {  // of kill(), or of abort()
+  if (what->si_code <= 0) {  // sent by kill() or abort()
     Say(what->si_pid == ::getpid() ? ", which it sent itself" : ", which another process sent");
   } else {
     SayWhere(*what, InstructionOf(context));
@@ -209,10 +209,10 @@ void OnFault(int signal, siginfo_t* what, void* context) {
   Say("; snapshots that are written are whole\n");
   if (what->si_code > 0) SayWhichDatabaseIsDamaged(InstructionOf(context));
   ::signal(signal, SIG_DFL);
-  ::raise(signal);  // now in the way it would have ended
+  ::raise(signal);  // now with the default action
 }
 
-// A stack that is used up by recursion has no place for the report.
+// After a stack overflow the handler needs a stack of its own.
 void GiveReportsTheirOwnStack() {
   static std::array<char, size_t{64} << 10> memory;
   stack_t stack{};

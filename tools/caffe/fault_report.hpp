@@ -1,12 +1,12 @@
-// What the program says before a fault of memory ends it.
+// Prints a diagnosis before a memory fault or abort() ends the program.
 #pragma once
 
 namespace caffe::tools {
 
-// Afterwards SIGBUS, SIGSEGV, SIGFPE and SIGABRT say what was hit before they end the process: a
-// mapped file that became shorter under way (a database that was copied over) by its name, else the
-// library in which the fault was and its address; the open databases, if that was LMDB. A file size
-// limit (SIGXFSZ) becomes an error of the write.
+// Installs handlers for SIGBUS, SIGSEGV, SIGFPE and SIGABRT. Before the process ends they name the
+// mapped file that shrank while in use (a database that was overwritten), or else the library of
+// the fault and the address, and the open databases if LMDB faulted. Exceeding the file size limit
+// (SIGXFSZ) becomes a write error.
 void ReportFaults();
 
 }  // namespace caffe::tools

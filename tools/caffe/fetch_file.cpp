@@ -24,9 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr long kConnectSeconds = 30;
-constexpr uint64_t kMostBytes = uint64_t{16}
-                                << 30;  // of a file of weights, whatever the server sends
-constexpr long kLeastBytesPerSecond = 100, kSlowSeconds = 60;  // slower for so long: broken
+// Largest file of weights accepted, whatever the server sends.
+constexpr uint64_t kMostBytes = uint64_t{16} << 30;
+constexpr long kLeastBytesPerSecond = 100, kSlowSeconds = 60;  // slower for this long: give up
 
 struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -42,7 +42,7 @@ std::string ChecksumOf(const std::string& path, Checksum::Kind kind) {
   EVP_DigestInit_ex(context.get(), EVP_sha1(), nullptr);
   if (kind == Checksum::GIT_BLOB) {
     const std::string head = StrCat("blob ", fs::file_size(path));
-    EVP_DigestUpdate(context.get(), head.c_str(), head.size() + 1);  // with its zero
+    EVP_DigestUpdate(context.get(), head.c_str(), head.size() + 1);  // with its terminating zero
   }
   char block[1 << 16];
   for (size_t count; (count = std::fread(block, 1, sizeof block, file.get())) > 0;) {
@@ -61,14 +61,14 @@ std::string ChecksumOf(const std::string& path, Checksum::Kind kind) {
   return text;
 }
 
-// To go on with; not through a link, which somebody else may have put there.
+// Opens for append. O_NOFOLLOW: somebody else may have put a link there.
 std::FILE* OpenToAppend(const std::string& path) {
   const int descriptor =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
   return descriptor < 0 ? nullptr : ::fdopen(descriptor, "ab");
 }
 
-// A file that is being downloaded. One process at a time.
+// A partial download, locked so that only one process writes it.
 class PartFile {
  public:
   explicit PartFile(const std::string& path) : path_(path), file_(OpenToAppend(path)) {
@@ -77,7 +77,7 @@ class PartFile {
       throw IoError(path_ + ": another process is downloading it; wait for it");
     }
   }
-  // Nothing is worth keeping of an empty file.
+  // An empty file is not worth keeping.
   ~PartFile() {
     if (size() == 0) Remove();
   }
@@ -138,16 +138,16 @@ class Request {
     Set(CURLOPT_WRITEDATA, this);
   }
 
-  // The part file is then as the server has it. Throws IoError.
+  // Completes the part file. Throws IoError.
   void Run() {
     CURLcode code = curl_easy_perform(curl_.get());
     if (!part_->Flush() && code == CURLE_OK) code = CURLE_WRITE_ERROR;
     progress_.reset();
-    if (code == CURLE_OK && Status() == 416) code = CURLE_RANGE_ERROR;  // libcurl lets it pass
+    if (code == CURLE_OK && Status() == 416) code = CURLE_RANGE_ERROR;  // libcurl accepts it
     if (code != CURLE_OK) Fail(code);
   }
 
-  // Whether the server cannot go on where the part file ends.
+  // True if the server cannot resume at the end of the part file.
   bool CannotResume() const { return first_ > 0 && cannot_resume_; }
 
  private:
@@ -166,7 +166,7 @@ class Request {
     progress_->Add(count);
     return count;
   }
-  // 0: not known.
+  // 0 if unknown.
   uint64_t TotalBytes() const {
     curl_off_t rest = -1;
     curl_easy_getinfo(curl_.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &rest);
@@ -210,7 +210,7 @@ class Request {
 
   const std::string url_;
   PartFile* const part_;
-  const uint64_t first_;  // bytes that were there
+  const uint64_t first_;  // bytes of an earlier download
   const std::unique_ptr<CURL, Close> curl_;
   std::optional<Progress> progress_;
   char text_[CURL_ERROR_SIZE] = "";

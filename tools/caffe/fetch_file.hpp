@@ -1,4 +1,4 @@
-// Files from the network.
+// Downloads files.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace caffe::tools {
 
-// What a file has to be: 40 lower-case hexadecimal digits.
+// The expected checksum: 40 lower-case hexadecimal digits.
 struct Checksum {
   enum Kind {
-    SHA1,      // of the bytes
-    GIT_BLOB,  // the name that git gives to a file, as a listing of a repository shows it
+    SHA1,      // of the file's bytes
+    GIT_BLOB,  // git's object name of the file, as listings of repositories show it
   };
   Kind kind = SHA1;
   std::string digits;
@@ -18,11 +18,10 @@ struct Checksum {
   const char* name() const { return kind == SHA1 ? "SHA-1" : "git blob"; }
 };
 
-// Downloads the file to `path`, by way of `<path>.part`, from the first of the addresses that
-// answers. A download that was cut off goes on where it stopped, if the server can; the file has
-// its name once its checksum is right. A file that is there already is only checked; returns
-// whether anything was downloaded. Throws IoError for whatever goes wrong, Unsupported in a build
-// without libcurl.
+// Downloads the file to `path` from the first address that answers, by way of `<path>.part`. An
+// interrupted download resumes if the server supports it. The file gets its final name only after
+// its checksum matches. A file that exists already is only checked. Returns true if anything was
+// downloaded. Throws IoError if anything fails, Unsupported in a build without libcurl.
 bool FetchFile(const std::vector<std::string>& urls, const Checksum& wanted,
                const std::string& path);
 

@@ -1,4 +1,4 @@
-// In place of fetch_file.cpp in a build without libcurl.
+// Replaces fetch_file.cpp in builds without libcurl.
 #include "caffe/error.hpp"
 #include "tools/caffe/fetch_file.hpp"
 

@@ -1,4 +1,4 @@
-// caffe fetch-weights: published weights of a model.
+// caffe fetch-weights: downloads the published weights of a model.
 #include <filesystem>
 #include <iomanip>
 #include <iostream>

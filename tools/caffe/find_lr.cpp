@@ -1,4 +1,4 @@
-// caffe find-lr: the learning-rate range test.
+// caffe find-lr: runs the learning-rate range test.
 #include <glog/logging.h>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// caffe help: the commands, or the options of one.
+// caffe help: lists the commands, or the options of one command.
 #include <algorithm>
 #include <iostream>
 

@@ -8,9 +8,10 @@ namespace caffe::tools {
 namespace {
 
 constexpr size_t kWidth = 80;
-constexpr size_t kColumn = 24;  // where descriptions begin
+constexpr size_t kColumn = 24;  // first column of descriptions
 
-// `text` in lines of kWidth, all but the first indented. Its first line begins at `indent`.
+// Wraps `text` to kWidth columns. All lines but the first are indented by `indent` columns; the
+// first one starts at that column already.
 std::string Wrap(const std::string& text, size_t indent) {
   std::string lines;
   size_t column = indent;

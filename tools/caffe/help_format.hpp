@@ -6,13 +6,13 @@
 
 namespace caffe::tools {
 
-// The commands, a line each.
+// Lists the commands, one per line.
 std::string FormatCommands();
-// Of a group alone, such as "data".
+// Lists the commands of one group, such as "data".
 std::string FormatGroup(const std::string& group);
 
-// What a command does, its options with their defaults, and its examples. `app` has the options of
-// the command `name`.
+// Describes a command, its options with their defaults, and examples. `app` has the options of the
+// command `name`.
 std::string FormatCommandHelp(const std::string& name, const CLI::App& app);
 
 }  // namespace caffe::tools

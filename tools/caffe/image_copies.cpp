@@ -10,7 +10,7 @@
 namespace caffe::tools {
 namespace {
 
-// Without folder and extension; of "film.mp4#7", a frame, "film_7".
+// The file name without folder and extension; "film_7" for frame "film.mp4#7".
 std::string NameOf(const std::string& image) {
   const std::filesystem::path file = std::filesystem::path(image).filename();
   const std::string extension = file.extension().string();

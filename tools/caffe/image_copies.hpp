@@ -1,4 +1,4 @@
-// Files beside images: pictures with what a net has found in them.
+// Copies of images with a net's results drawn into them.
 #pragma once
 
 #include <map>
@@ -9,17 +9,17 @@
 
 namespace caffe::tools {
 
-// PNG files in a folder, called as the images they belong to. Of images with one name, which come
-// from several folders, the later ones get a number: "street", "street_1".
+// Writes PNG files to a folder, named after the images. If images of several folders have the same
+// name, later ones get a number: "street", "street_1".
 class ImageCopies {
  public:
   ImageCopies() = default;
-  // Makes the folder. Throws IoError.
+  // Creates the folder. Throws IoError.
   explicit ImageCopies(std::string folder);
 
-  // Whether there is a folder.
+  // True if a folder was given.
   explicit operator bool() const { return !folder_.empty(); }
-  // `image`: its path, or "film.mp4#7". Returns the path of the new file. Throws IoError.
+  // `image` is a path, or "film.mp4#7". Returns the path of the new file. Throws IoError.
   std::string Write(const std::string& image, const data::Image& copy);
 
  private:

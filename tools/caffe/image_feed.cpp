@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the net's first data layer of phase TEST says. Throws InvalidArgument where none does.
+// The transform_param of the net's first data layer in phase TEST. Throws InvalidArgument if there
+// is none.
 TransformationParameter TransformOfData(const std::string& file) {
   NetParameter net = ReadNetText(file);
   SetNetState(TEST, 0, {}, &net);
@@ -49,13 +50,13 @@ void AddMeanValues(const std::string& text, TransformationParameter* param) {
   }
 }
 
-// Files below a folder in the order of their names, without hidden ones.
+// Adds all files below a folder in the order of their names, except hidden ones.
 void AddFolder(const std::string& folder, std::vector<std::string>* files) {
   std::vector<std::string> found;
   std::error_code error;
   for (auto entry = fs::recursive_directory_iterator(folder, error);
        !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    std::error_code unknown;  // a link that leads nowhere, say
+    std::error_code unknown;  // ignored, e.g. for a dangling link
     const bool is_hidden = entry->path().filename().string().starts_with('.');
     if (is_hidden && entry->is_directory(unknown)) entry.disable_recursion_pending();
     if (!is_hidden && entry->is_regular_file(unknown)) found.push_back(entry->path().string());
@@ -65,7 +66,7 @@ void AddFolder(const std::string& folder, std::vector<std::string>* files) {
   files->insert(files->end(), found.begin(), found.end());
 }
 
-// A path in each line; what follows its last space or tab may be a label, as converters want it.
+// Each line is a path; after its last space or tab a label may follow, as converters expect.
 void AddList(const std::string& list, std::vector<std::string>* files) {
   std::istringstream lines(ReadTextFile(list));
   const fs::path folder = fs::path(list).parent_path();
@@ -101,7 +102,7 @@ data::Image Resized(const data::Image& image, int height, int width) {
   return data::ResizeImage(image.view(), height, width);
 }
 
-// Of three channels, blue first (ITU-R BT.601).
+// Converts three channels, blue first, to gray (ITU-R BT.601).
 data::Image Gray(const data::Image& color) {
   data::Image gray{{1, color.extents.height, color.extents.width}, {}};
   for (size_t i = 0; i + 2 < color.pixels.size(); i += 3) {
@@ -112,7 +113,7 @@ data::Image Gray(const data::Image& color) {
   return gray;
 }
 
-// By the shorter side, or, with a height and width, stretched; neither where nothing is said.
+// Resizes by the shorter side with --short_side, else as `info` says; not at all by default.
 ResizeParameter ResizeOf(const ImageFlags& flags) {
   if (flags.short_side == 0) return flags.info.resize();
   ResizeParameter resize;
@@ -275,7 +276,7 @@ ImageFeed::Batch ImageFeed::Prepare() {
   return batch;
 }
 
-// Empty where the image cannot be transformed, which the log tells.
+// Returns an empty vector, after logging why, if the image cannot be transformed.
 std::vector<float> ImageFeed::Transformed(const ShownImage& image, size_t count) const {
   std::vector<float> values(count);
   try {
@@ -330,11 +331,11 @@ std::vector<ShownImage> ImageFeed::ReadFrames() {
   return images;
 }
 
-// Stretched, or by the shorter side.
+// The size to which an image is resized before its centre is cut out.
 ImageFeed::Size ImageFeed::SizeBeforeCut(const data::ImageExtents& image) const {
   if (mean_.count() > 0) return {mean_.height, mean_.width};
   if (keeps_proportions()) {
-    // Of an image that is narrow where the net is long, its other side decides.
+    // The result must cover the net's input, also for narrow images.
     const double factor =
         std::max({static_cast<double>(resize_.height()) / std::min(image.height, image.width),
                   static_cast<double>(extents_.height) / image.height,
@@ -349,7 +350,7 @@ ImageFeed::Size ImageFeed::SizeBeforeCut(const data::ImageExtents& image) const 
 
 SeenPart ImageFeed::PartSeen(const data::ImageExtents& image) const {
   const Size size = SizeBeforeCut(image);
-  const double height = double{1} * image.height / size.height;  // of a resized pixel
+  const double height = double{1} * image.height / size.height;  // of one resized pixel
   const double width = double{1} * image.width / size.width;
   const int top = (size.height - extents_.height) / 2, left = (size.width - extents_.width) / 2;
   return {top * height, left * width, extents_.height * height, extents_.width * width};

@@ -1,4 +1,4 @@
-// Images on their way into a net that is asked about them: files, folders, lists, videos, cameras.
+// Reads and transforms images for inference: files, folders, lists, videos and cameras.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@
 
 namespace caffe::tools {
 
-// Which images, and what happens to them before the net.
+// Options: which images to read, and how to preprocess them.
 struct ImageFlags {
   std::vector<std::string> images;  // files and folders
   std::string list, video;
@@ -24,13 +24,13 @@ struct ImageFlags {
   int short_side = 0;
   int batch = 0;
   CLI::Option* scale_option = nullptr;
-  ModelInfo info;  // holds where no flag says otherwise
+  ModelInfo info;  // the defaults for flags that are not given
 
   void Add(CLI::App& app);
-  // Throws InvalidArgument where they contradict each other.
+  // Throws InvalidArgument if options contradict each other.
   void Check() const;
-  // For a net whose input has this height and width. What `info` says is in it, but for its mean
-  // image.
+  // The transformation for a net whose input has this height and width, including what `info` says,
+  // but without its mean image.
   TransformationParameter Transform(int height, int width) const;
   bool says_mean() const { return !data.empty() || !mean_file.empty() || !mean_values.empty(); }
   const BlobProto* mean_image() const {
@@ -38,7 +38,7 @@ struct ImageFlags {
   }
 };
 
-// The part of an image that the net's input shows, in the image's pixels.
+// The part of an image that the net's input covers, in pixels of the image.
 struct SeenPart {
   double top = 0, left = 0, height = 0, width = 0;
 };
@@ -56,15 +56,15 @@ class ImageFeed {
     int batch = 1, channels = 3, height = 0, width = 0;
   };
   struct Batch {
-    std::vector<ShownImage> images;  // none: no more come
+    std::vector<ShownImage> images;  // empty at the end
     std::vector<float> values;       // N,C,H,W
   };
 
-  // Throws InvalidArgument for options that do not fit, IoError for what cannot be opened.
+  // Throws InvalidArgument for options that do not fit the net, IoError for files it cannot open.
   ImageFeed(const ImageFlags& flags, const Extents& extents);
   ~ImageFeed();
 
-  // Files that are no readable image, or do not fit, are left out with a warning.
+  // Skips files that cannot be read as images, or do not fit the net, with a warning.
   Batch Next();
   int64_t num_failed() const { return num_failed_; }
 
@@ -78,7 +78,7 @@ class ImageFeed {
   std::vector<ShownImage> ReadFrames();
   Batch Prepare();
   std::vector<float> Transformed(const ShownImage& image, size_t count) const;
-  // To which an image is resized, before its centre is cut out.
+  // The size to which an image is resized before its centre is cut out.
   struct Size {
     int height = 0, width = 0;
   };
@@ -89,15 +89,15 @@ class ImageFeed {
   const Extents extents_;
   const ResizeParameter resize_;
   const data::DatumTransformer transformer_;
-  data::ImageExtents mean_;  // of the mean image, if there is one
+  data::ImageExtents mean_;  // of the mean image, if any
   std::vector<std::string> files_;
   size_t next_file_ = 0;
   std::unique_ptr<data::VideoFrames> frames_;
   std::string video_name_;
-  int64_t next_frame_ = 0, last_frame_ = 0;  // 0: without an end
-  int64_t num_failed_ = 0;                   // of batches that were handed out
+  int64_t next_frame_ = 0, last_frame_ = 0;  // last_frame_ 0: no limit
+  int64_t num_failed_ = 0;                   // in batches that were returned
   int64_t num_failed_ahead_ = 0;
-  std::future<Batch> next_;  // last: its thread uses the others
+  std::future<Batch> next_;  // last, because its thread uses the members above
 };
 
 }  // namespace caffe::tools

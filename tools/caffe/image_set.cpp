@@ -22,7 +22,7 @@ bool IsHidden(const fs::path& path) {
   return path.filename().string().starts_with(".");
 }
 
-// False for a link that leads to itself, which cannot be read either.
+// Returns false for a link to itself, which cannot be read either.
 bool IsFolder(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
@@ -37,7 +37,7 @@ std::vector<fs::path> SortedEntries(const fs::path& folder) {
   return paths;
 }
 
-// Folders that are links are not followed, since they may form a circle.
+// Links to folders are not followed, because they may form a cycle.
 void AddFiles(const fs::path& folder, int label, ImageSet* set) {
   for (const fs::path& path : SortedEntries(folder)) {
     const std::string name = path.lexically_relative(set->root).string();
@@ -53,7 +53,7 @@ void AddFiles(const fs::path& folder, int label, ImageSet* set) {
   }
 }
 
-// "train" and "val" beside each other are halves of a set, not classes.
+// Refuses folders such as "train" and "val": they are subsets of the data, not classes.
 void RefuseHalves(const std::string& root, const std::map<int, std::string>& classes) {
   static const std::set<std::string> halves = {"train", "training",   "val",    "valid",
                                                "test",  "validation", "testing"};
@@ -113,7 +113,7 @@ void Shuffle(uint64_t seed, std::vector<ImageFile>* files) {
 }
 
 std::vector<ImageFile> TakeShare(double share, uint64_t seed, std::vector<ImageFile>* files) {
-  std::map<int, std::vector<size_t>> places;  // of each class
+  std::map<int, std::vector<size_t>> places;  // indices of the files of each class
   for (size_t i = 0; i < files->size(); ++i) places[(*files)[i].label].push_back(i);
   std::mt19937_64 random(seed);
   std::vector<bool> is_taken(files->size());

@@ -1,4 +1,4 @@
-// Images with labels, as they lie on disk: a folder with one folder per class, or a list file.
+// Labelled images on disk: a folder with one folder per class, or a list file.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace caffe::tools {
 
 struct ImageFile {
-  std::string path;  // within the set's root
+  std::string path;  // relative to the set's root
   int label = 0;
 };
 
@@ -22,21 +22,22 @@ struct LeftOut {
 struct ImageSet {
   std::string root;
   std::vector<ImageFile> files;
-  std::map<int, std::string> names;  // of the labels
+  std::map<int, std::string> names;  // by label
   std::vector<LeftOut> left_out;
 };
 
-// Of a folder, the classes are its folders in the order of their names, and images may lie deeper;
-// hidden files are passed over. Of a list of lines "path label", paths are within `root`, or where
-// that is empty within the list's folder. Throws InvalidArgument for neither, and for a list with a
+// A folder's subfolders are its classes, in the order of their names; images may lie deeper, and
+// hidden files are ignored. In a list with lines "path label", paths are relative to `root`, or to
+// the list's folder if `root` is empty. Throws InvalidArgument if the path is neither, and for a
 // malformed line.
 ImageSet ReadImageSet(const std::string& path, const std::string& root);
 
-// Always the same order for a seed.
+// The order depends on the seed only.
 void Shuffle(uint64_t seed, std::vector<ImageFile>* files);
 
-// Takes the nearest whole number to `share` of each class's images out of `files`, at random but
-// always the same ones for a seed; both keep their order. A class keeps at least one image.
+// Moves a share of each class's images out of `files`, rounded to the nearest whole number. The
+// choice is random but depends on the seed only; both lists keep their order. At least one image
+// of each class stays.
 std::vector<ImageFile> TakeShare(double share, uint64_t seed, std::vector<ImageFile>* files);
 
 }  // namespace caffe::tools

@@ -1,4 +1,4 @@
-// caffe import: a net of another program's file.
+// caffe import: converts a net from another program's format.
 #include <string>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace caffe::tools {
 namespace {
 
-// The readers are package caffe.onnx (python/caffe/onnx), so this hands over the options.
+// Passes the options to the package caffe.onnx (python/caffe/onnx), which has the readers.
 class Import : public Command {
  public:
   explicit Import(CLI::App& app) {
@@ -37,7 +37,7 @@ class Import : public Command {
                                       output_,  "--tolerance", tolerance_};
     for (const std::string& shape : shapes_) words.insert(words.end(), {"--shape", shape});
     if (!preprocessing_.empty())
-      words.push_back("--preprocessing=" + preprocessing_);  // "-1..1" is no flag
+      words.push_back("--preprocessing=" + preprocessing_);  // "-1..1" must not look like a flag
     BecomePython("import", "caffe.onnx", std::move(words));
   }
 

@@ -12,7 +12,7 @@
 namespace caffe::tools {
 namespace {
 
-constexpr size_t kMostLines = 20;  // of a list in the text; JSON has all
+constexpr size_t kMostLines = 20;  // listed in the text output; JSON lists all
 constexpr uint64_t kLopsided = 10;
 
 std::string SizeOf(const data::ImageExtents& extents) {
@@ -30,7 +30,7 @@ std::string Join(const std::map<Key, uint64_t>& counts) {
   return text;
 }
 
-// Of an image of interleaved bytes, by channel.
+// Channel means of an image of interleaved bytes.
 std::vector<double> MeansOf(const data::Image& image) {
   const int channels = image.extents.channels;
   std::vector<double> means(channels);
@@ -111,7 +111,7 @@ std::string ImportReport::SizesToText() const {
                 " (median), ", SizeOf(sorted.back()), " (largest), height x width");
 }
 
-// Channels x height x width.
+// The stored shape: channels x height x width.
 std::string ImportReport::StoredToText() const {
   if (mean_) return StrCat(mean_->extents(), " (channels x height x width)");
   return StrCat(sums_.size(), " channels, each image in its own size");

@@ -1,4 +1,4 @@
-// What `caffe data import` says about a set of images.
+// The report that `caffe data import` prints about a set of images.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ class ImportReport {
  public:
   ImportReport(const ImageSet& set, std::string database);
 
-  // An image of the training set.
+  // Adds an image of the training set.
   void Add(const ImageFile& file, const ImportedImage& image);
   void AddValidation(const ImageFile& file, const ImportedImage& image);
-  // What is no image counts among the files left out.
+  // Adds a file that is not an image to the files left out.
   void AddBroken(const ImageFile& file, const std::string& reason);
 
   void SetValidation(const std::string& database) { validation_database_ = database; }
-  // What AddBroken() was told first.
+  // The first file passed to AddBroken().
   const LeftOut& first_broken() const { return left_out_[of_set_]; }
-  // Images written, without those for validation.
+  // Number of images written, without those for validation.
   uint64_t images() const { return images_; }
   // Null unless all images have one shape.
   const MeanImage* mean() const { return mean_ ? &*mean_ : nullptr; }
-  // Of the images as they are stored.
+  // Channel means over the images as stored.
   std::vector<double> ChannelMeans() const;
 
   std::string ToText() const;
@@ -52,11 +52,11 @@ class ImportReport {
   std::map<int, uint64_t> images_of_class_;
   uint64_t images_ = 0, validation_images_ = 0;
   std::map<std::string, uint64_t> formats_;
-  std::vector<data::ImageExtents> originals_;  // of both sets
-  std::vector<double> sums_;                   // of the images' means, by channel
+  std::vector<data::ImageExtents> originals_;  // of training and validation images
+  std::vector<double> sums_;                   // of the images' channel means
   std::optional<MeanImage> mean_ = MeanImage();
   std::vector<LeftOut> left_out_;
-  size_t of_set_ = 0;  // how many of them the set had left out already
+  size_t of_set_ = 0;  // number of files that the set itself left out; they come first
 };
 
 }  // namespace caffe::tools

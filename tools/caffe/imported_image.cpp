@@ -19,17 +19,17 @@ data::Image Decode(std::string_view file) {
   return data::DecodeImage(file, data::ColorMode::kAsStored);
 }
 
-// Whether every Caffe's Data layer reads the files of this format: none decodes GIF, and of PNG
-// BVLC's takes 8 bits only.
+// True if the Data layer of every Caffe reads this format: none decodes GIF, and BVLC's reads PNG
+// with 8 bits only.
 bool IsFitToStore(const std::string& format, std::string_view file) {
   constexpr size_t kBitDepth = 24;  // of a PNG file's header
   return format == "png" ? file[kBitDepth] <= 8
                          : format == "jpg" || format == "bmp" || format == "webp";
 }
 
-// Whether the pixels differ from the file's now.
+// Applies the options. Returns true if the pixels now differ from the file's.
 bool Change(std::string_view file, const ImportOptions& options, data::Image* image) {
-  // Data layers take pixels as they are stored, so what a camera notes is applied here.
+  // Data layers ignore EXIF, so its orientation is applied here.
   const bool decodes_again =
       image->extents.channels != (options.gray ? 1 : 3) || data::ExifOrientation(file) != 1;
   if (decodes_again) {
@@ -47,7 +47,7 @@ void Import(const std::string& path, int label, const ImportOptions& options,
             ImportedImage* imported) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
-    throw IoError("not a regular file");  // a pipe would never end
+    throw IoError("not a regular file");  // a pipe might never end
   }
   std::string file = ReadFile(path);
   imported->format = data::ImageFormatOf(file);

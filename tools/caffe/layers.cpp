@@ -1,4 +1,4 @@
-// caffe layers: the layer types and their options.
+// caffe layers: lists the layer types and their options.
 #include <iostream>
 
 #include "caffe/io/json.hpp"

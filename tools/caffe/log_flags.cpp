@@ -12,7 +12,7 @@
 namespace caffe::tools {
 namespace {
 
-constexpr const char* kHidden = "";  // a group without a name is not in CLI11's help
+constexpr const char* kHidden = "";  // CLI11's help omits a group without a name
 
 void AddBool(CLI::App& app, const std::string& name, bool* flag) {
   app.add_flag("--" + name, *flag)->group(kHidden);
@@ -27,7 +27,7 @@ void AddValue(CLI::App& app, const std::string& name, T* flag) {
 
 void AddLogFlags(CLI::App& app) {
   FLAGS_alsologtostderr = true;
-  // Programs that read Caffe's logs expect "I0210 13:39:22", which newer glogs put a year into.
+  // Programs that parse Caffe's logs expect "I0210 13:39:22"; newer versions of glog add the year.
   FLAGS_log_year_in_prefix = false;
 
   AddBool(app, "alsologtostderr", &FLAGS_alsologtostderr);

@@ -6,14 +6,14 @@
 
 namespace caffe::tools {
 
-// Declares them, hidden from help, and sets Caffe's defaults: to standard error, without a year.
+// Declares the flags, hidden from help, with Caffe's defaults: to standard error, without a year.
 void AddLogFlags(CLI::App& app);
 
-// Starts logging as the flags say. --log_dir writes files beside standard error.
+// Starts logging as the flags say. With --log_dir, logs go to files as well as standard error.
 void StartLogging(const char* program);
 
-// What is wrong where --log_dir is no folder that can be written to; empty else. Files are then not
-// asked for any more, and the log goes to standard error alone.
+// Returns an error text if --log_dir is not a folder that can be written to, else an empty string.
+// In that case logging falls back to standard error alone.
 std::string DropBadLogDir();
 
 }  // namespace caffe::tools

@@ -16,16 +16,16 @@
 namespace caffe::tools {
 namespace {
 
-// OpenMP's threads wait for each other many times in an iteration. By default g++'s OpenMP lets
-// them spin for milliseconds, so that any other load on the machine (data threads, a compiler)
-// slows small nets tenfold; to let them sleep at once takes a net of small layers half as long
-// again. So they spin about as long as they usually wait, then sleep. The runtime reads the setting
-// when it is loaded, hence the second start of the program.
+// OpenMP's threads wait for each other many times per iteration. By default GCC's OpenMP spins for
+// milliseconds, so that any other load on the machine (data threads, a compiler) slows small nets
+// tenfold; sleeping at once makes a net of small layers take 1.5 times as long. So threads spin
+// about as long as a usual wait, then sleep. The runtime reads the setting when it is loaded, so
+// the program has to restart itself.
 void WaitBriefly(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "5000", /*overwrite=*/0);
-  setenv("OPENBLAS_NUM_THREADS", "1", /*overwrite=*/0);  // ours call it; its own need not start
-  execv("/proc/self/exe", argv);  // returns only on failure, which costs speed and nothing else
+  setenv("OPENBLAS_NUM_THREADS", "1", /*overwrite=*/0);  // our threads call it, so it needs none
+  execv("/proc/self/exe", argv);  // returns only on failure, which costs only speed
 }
 
 int Main(int argc, char** argv) {

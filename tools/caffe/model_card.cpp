@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a head, in its order.
+// The fields of a head, in order.
 using Fields = std::multimap<std::string, std::string>;
 
 std::string Trim(const std::string& text) {
@@ -24,7 +24,7 @@ std::string Trim(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
-// "key: value" lines between two lines of dashes; empty without those.
+// Reads "key: value" lines between two lines of dashes; empty if there are no such lines.
 Fields ReadHead(const fs::path& path) {
   RequireNoPipe(path);
   std::ifstream file(path);
@@ -59,7 +59,7 @@ Checksum ReadChecksum(const Fields& head, const std::string& readme) {
   return checksum;
 }
 
-// Throws InvalidArgument for fields that are missing or cannot be right.
+// Throws InvalidArgument for missing or invalid fields.
 ModelCard ParseCard(const fs::path& folder) {
   const std::string readme = ReadmeOf(folder).string();
   const Fields head = ReadHead(readme);
@@ -82,7 +82,7 @@ ModelCard ParseCard(const fs::path& folder) {
   return card;
 }
 
-// The folders that may hold models, the nearest first.
+// Folders that may hold models, in order of priority.
 std::vector<fs::path> ModelFolders() {
   std::vector<fs::path> folders = {"models"};
   if (const char* root = std::getenv("CAFFE_ROOT")) folders.push_back(fs::path(root) / "models");

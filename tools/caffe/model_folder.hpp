@@ -1,4 +1,4 @@
-// A folder that holds a model, as `caffe new` makes it.
+// A folder with a model, as `caffe new` makes it.
 #pragma once
 
 #include <string>
@@ -8,38 +8,37 @@
 
 namespace caffe::tools {
 
-// solver.prototxt, whose paths begin at the folder, and the nets that it names; deploy.prototxt;
-// snapshots where the solver puts them. See docs/model_folders.md. Or a model of the zoo, whose
-// README.md says where its weights are published.
+// The folder has solver.prototxt, whose paths are relative to the folder, the nets that it names,
+// deploy.prototxt, and the solver's snapshots. See docs/model_folders.md. It may also be a model of
+// the zoo, whose README.md says where its weights are published.
 class ModelFolder {
  public:
-  // Whether a command's file is a folder.
+  // True if the path is a folder.
   static bool Is(const std::string& path);
 
-  // Throws InvalidArgument where it holds no model.
+  // Throws InvalidArgument if the folder holds no model.
   explicit ModelFolder(const std::string& path);
 
-  // Throws InvalidArgument where the file is not there.
+  // Throws InvalidArgument if the file does not exist.
   std::string deploy() const;
-  // The net that solver.prototxt names for testing, a path from the folder on. Throws
-  // InvalidArgument where it names none, or the file is not there.
+  // The test net of solver.prototxt, relative to the folder. Throws InvalidArgument if it names
+  // none, or the file does not exist.
   std::string test_net() const;
-  // The best ones (PREFIX_best.caffemodel) where training has kept them, else those of the newest
-  // snapshot, else the published ones. Throws InvalidArgument where nothing was trained or fetched
-  // yet.
+  // The best weights (PREFIX_best.caffemodel) if training has kept them, else those of the newest
+  // snapshot, else the published ones. Throws InvalidArgument if there are none yet.
   std::string Weights() const;
-  // What model_info.prototxt says; empty where there is none.
+  // The content of model_info.prototxt; empty if there is no such file.
   ModelInfo Info() const;
-  // The file of the classes' names that the model's README.md gives; empty where it gives none.
+  // The file of class names from the model's README.md; empty if it names none.
   std::string Labels() const;
 
-  // Makes the folder the working folder, so that paths in its files are found. Paths that the
-  // user gave, and lists of them with commas, stay what they were. Throws IoError.
+  // Makes the folder the working folder, so that the paths in its files are found. Makes the
+  // paths that the user gave, and comma-separated lists of them, absolute. Throws IoError.
   void Enter(const std::vector<std::string*>& given) const;
 
  private:
   std::string PathOf(const std::string& name) const;
-  // Empty where nothing was trained yet.
+  // Empty if there is no snapshot yet.
   std::string NewestWeights() const;
 
   const std::string path_;

@@ -1,4 +1,4 @@
-// caffe new: a model's folder, of a folder of images.
+// caffe new: makes a model's folder from a folder of images.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,8 +12,8 @@
 namespace caffe::tools {
 namespace {
 
-// The work is package caffe.model_folder (python/caffe/model_folder), so this hands over the
-// options.
+// Passes the options to the package caffe.model_folder (python/caffe/model_folder), which does the
+// work.
 class New : public Command {
  public:
   explicit New(CLI::App& app) {

@@ -17,7 +17,7 @@ std::vector<int64_t> DimsOf(const BlobShape& shape) {
   return {shape.dim().begin(), shape.dim().end()};
 }
 
-// One shape serves all tops.
+// If there is only one shape, it applies to all tops.
 template <typename Shapes>
 void AddShapes(const LayerParameter& layer, const Shapes& shapes, BlobDims* dims) {
   for (int i = 0; i < layer.top_size() && !shapes.empty(); ++i)
@@ -34,7 +34,7 @@ BlobDims DimsOfSource(const LayerParameter& layer) {
   return dims;
 }
 
-// Scores per item of the layer that made `blob` last; 1 where it does not say.
+// Number of scores per item of the last layer that writes `blob`; 1 if that layer does not say.
 int64_t OutputsOf(const NetParameter& definition, const std::string& blob) {
   int64_t outputs = 1;
   for (const LayerParameter& layer : definition.layer()) {
@@ -45,7 +45,7 @@ int64_t OutputsOf(const NetParameter& definition, const std::string& blob) {
   return outputs;
 }
 
-// By the name of a blob of labels: how many classes the loss that reads it tells apart.
+// For each blob of labels, the number of classes of the loss that reads it.
 std::map<std::string, int64_t> ClassesOf(const NetParameter& definition) {
   std::map<std::string, int64_t> classes;
   for (const LayerParameter& layer : definition.layer()) {

@@ -47,7 +47,7 @@ Precision ParsePrecision(const std::string& text) {
 }
 
 void Override(const std::string& text, google::protobuf::Message* message) {
-  const std::string change = ApplyOverride(text, message);  // before a line of the log begins
+  const std::string change = ApplyOverride(text, message);  // may throw: before logging starts
   LOG(INFO) << "Override " << change;
 }
 
@@ -56,7 +56,7 @@ std::vector<std::string>& GivenPlugins() {
   return files;
 }
 
-// Before files are looked for that only a layer of an unknown type would read.
+// Reports unknown layer types before looking for files that only such layers would read.
 void RequireKnownTypes(const NetParameter& net) {
   for (const LayerParameter& layer : net.layer()) {
     WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), ")"),
@@ -239,7 +239,7 @@ int64_t NetFlags::PutInputs(NetParameter* net) const {
   return ReadAheadBytes(with_data, *net);
 }
 
-// A test net need not have each blob of the train net.
+// Drops the blobs that a test net does not have.
 BlobDims NetFlags::DimsGiven(const NetParameter& net) const {
   std::string text;
   for (const std::string& input : inputs) text += input + " ";

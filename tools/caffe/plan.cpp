@@ -1,4 +1,4 @@
-// caffe plan: the steps that a model will run and the memory that they take.
+// caffe plan: prints the steps that a model will run and the memory that they need.
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -24,10 +24,10 @@
 namespace caffe::tools {
 namespace {
 
-// What a machine without a GPU plans for when --gpu is a number.
+// The chip to plan for if --gpu is a number but the machine has no GPU.
 constexpr const char* kAssumedChip = "H200";
 
-// The chip that the plan is for; empty where --gpu means this machine's GPU, or the CPU.
+// The chip to plan for; empty for this machine's GPU or CPU.
 std::string DescribedChip(const std::string& gpu) {
   if (gpu.empty()) return "";
   if (gpu.find_first_not_of("0123456789") != std::string::npos) return gpu;
@@ -118,7 +118,7 @@ class Plan : public Command {
             "--ranks predicts training, but --phase is TEST; leave out one");
     const bool are_gpus = !gpu_.empty();
     const int per_machine = scaling_.RanksPerMachine(are_gpus);
-    for (const int ranks : scaling_.Ranks()) {  // before minutes of measuring
+    for (const int ranks : scaling_.Ranks()) {  // reports bad flags before minutes of measuring
       Network network{.ranks_per_machine = per_machine};
       scaling_.Describe(ranks, &network);
     }
@@ -129,7 +129,7 @@ class Plan : public Command {
         "--parallel");
     std::vector<ScalingRow> rows, without;
     std::string splits;
-    std::map<int, PlannedStep> steps;  // by threads of a rank, on which kernels depend
+    std::map<int, PlannedStep> steps;  // by threads per rank: kernels depend on them
     for (const int ranks : scaling_.Ranks()) {
       const int threads = are_gpus ? 0 : UseThreadsOfRank(std::min(ranks, per_machine));
       const auto [step, is_new] = steps.try_emplace(threads);
@@ -154,7 +154,7 @@ class Plan : public Command {
     std::cout << (json_ ? FormatScalingJson(net, rows) : FormatScaling(net, rows));
   }
 
-  // Of one rank.
+  // The step of one rank.
   struct PlannedStep {
     std::shared_ptr<const Net> net;
     StepTimeline timeline;
@@ -178,7 +178,7 @@ class Plan : public Command {
     });
   }
 
-  // `read_ahead`: by data layers that are not there.
+  // `read_ahead`: bytes read ahead by data layers that inputs replaced.
   void Print(Net& net, PlanReport report, int64_t read_ahead, int solver_states) const {
     if (report.memory.program > 0) report.memory.read_ahead += read_ahead;
     std::cout << (json_ ? FormatPlanJson(net, report) : FormatPlan(net, report));

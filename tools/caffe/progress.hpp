@@ -1,4 +1,4 @@
-// A line that says how far a long command is, where standard error is a terminal.
+// Shows the progress of a long command in one line, if standard error is a terminal.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace caffe::tools {
 
 class Progress {
  public:
-  // `unit` is what is counted: "images". `total` 0: not known.
+  // `unit` names the things counted: "images". `total` 0: unknown.
   Progress(std::string unit, uint64_t total, uint64_t done = 0);
   // Clears the line.
   ~Progress();

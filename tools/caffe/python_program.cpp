@@ -14,15 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the package is from a program of a build tree, a wheel and an installed tree.
+// Where the package is, relative to the programs of a build tree, a wheel and an installation.
 constexpr const char* kFolders[] = {"../python", "../..", "../lib/python3/dist-packages"};
 
-// Debian's, for which the build makes its module.
+// Debian's interpreter, for which the build makes the Python module.
 constexpr const char* kSystemPython = "/usr/bin/python3";
 
-// Runs a module's main(). The working folder may be somebody else's: its files are not imported. A
-// package that is missing is an error in a line, without a traceback; before it is told, the other
-// interpreter, if one is named, gets a try.
+// Runs a module's main(). Never imports files from the working folder, which may be somebody
+// else's. If the import fails, tries the other interpreter, if one is named; if that fails too,
+// prints one line without a traceback.
 constexpr const char* kStart = R"(import importlib, os, sys
 sys.path[:] = [path for path in sys.path if path]
 other, module, command = sys.argv[1:4]
@@ -36,7 +36,7 @@ except ImportError as error:
     sys.exit(f"{command}: {error}")
 sys.exit(main()))";
 
-// Empty where no package lies beside this program.
+// Empty if this program has no package near it.
 std::string FolderOfPackage() {
   std::error_code error;
   const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();

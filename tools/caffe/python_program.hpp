@@ -1,4 +1,4 @@
-// Commands that are written in Python, in package `caffe`.
+// Runs commands that are written in Python, in package `caffe`.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace caffe::tools {
 
-// Becomes the main() of a Python module with these arguments; the interpreter is PYTHON of the
-// environment, or python3. The package beside this program is found first, and nothing in the
-// working folder. `command` is named where a package is missing. Throws IoError where there is no
-// such interpreter.
+// Replaces this process by the main() of a Python module with these arguments. The interpreter is
+// $PYTHON, or python3. Python finds this program's own package first, and nothing in the working
+// folder. `command` is named if a package is missing. Throws IoError if the interpreter cannot be
+// started.
 [[noreturn]] void BecomePython(const std::string& command, const std::string& module,
                                std::vector<std::string> arguments);
 

@@ -1,4 +1,4 @@
-// Training by several processes: --ranks, --rank, --store, and what a launcher tells.
+// Options of multi-process training: --ranks, --rank, --store, and the launcher's environment.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,8 +14,8 @@ class RankFlags {
  public:
   void Add(CLI::App& app);
 
-  // What the flags say, else what a launcher does; nothing where this process trains alone. Throws
-  // InvalidArgument where flags are missing or contradict each other.
+  // The ranks given by flags, else by a launcher; nothing if this process trains alone. Throws
+  // InvalidArgument if flags are missing or contradict each other.
   std::optional<RankOptions> Options() const;
 
  private:
@@ -25,10 +25,10 @@ class RankFlags {
   std::string transport_ = RankOptions().transport;
 };
 
-// From now on this process logs what concerns it alone: rank 0 speaks for all.
+// On ranks other than 0, logs only warnings and errors from now on.
 void LogAsRank(int rank);
 
-// "out.json" as "out.rank3.json"; rank 0's file has the name that was given.
+// "out.rank3.json" for "out.json"; rank 0 uses the name unchanged.
 std::string FileOfRank(const std::string& file, int rank);
 
 }  // namespace caffe::tools

@@ -1,4 +1,4 @@
-// Where `caffe train` keeps what a run leaves.
+// The folder in which `caffe train` keeps the records of a run.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,13 +14,13 @@ class RunDirFlags {
   // --run_dir, --histograms
   void Add(CLI::App& app);
 
-  // The folder, for who changes the working folder.
+  // The folder; the caller may adjust it when it changes the working folder.
   std::string* folder() { return &folder_; }
-  // Without --run_dir each run gets a folder of its number below `parent`: the newest one if it
-  // resumes, else the next.
+  // Without --run_dir, each run gets a numbered folder below `parent`: the newest one if it
+  // resumes, else the next number.
   void NumberRuns(const std::string& parent) { parent_ = parent; }
   bool is_given() const { return !folder_.empty() || !parent_.empty(); }
-  // Null where none is given. `resumes`: see RunFolder.
+  // Null if no folder was given. `resumes`: see RunFolder.
   std::unique_ptr<RunFolder> Open(bool resumes) const;
 
  private:

@@ -9,9 +9,9 @@
 namespace caffe::tools {
 namespace {
 
-// More than any cluster has; their bytes still count exactly.
+// More than any cluster has, but few enough to count their bytes exactly.
 constexpr int kMostRanks = 1 << 24;
-// Of the machines that are built for training on GPUs.
+// The usual number in machines for training.
 constexpr int kGpusPerMachine = 8;
 
 int ParseRanks(const std::string& text) {

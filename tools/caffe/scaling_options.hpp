@@ -1,4 +1,4 @@
-// caffe plan --ranks: what many ranks take, by flags that describe them and their network.
+// caffe plan --ranks: flags that describe ranks and their network, to predict scaling.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,14 +14,14 @@ class ScalingFlags {
  public:
   void Add(CLI::App& app);
 
-  // Whether a prediction is asked for. Throws InvalidArgument where only its other flags are given.
+  // True if a prediction is requested. Throws InvalidArgument if only its other flags are given.
   bool are_given() const;
-  // Numbers of ranks, in the order given; at least one. Throws InvalidArgument.
+  // The numbers of ranks, in the order given; at least one. Throws InvalidArgument.
   std::vector<int> Ranks() const;
-  // How many ranks share a machine. `are_gpus`: what is usual differs. Throws InvalidArgument.
+  // Ranks per machine; the default depends on `are_gpus`. Throws InvalidArgument.
   int RanksPerMachine(bool are_gpus) const;
-  // What the flags say, for a network with its ranks_per_machine. Throws InvalidArgument where a
-  // flag is wrong, or missing for so many ranks.
+  // Fills in the flags for a network that has its ranks_per_machine. Throws InvalidArgument if a
+  // flag is invalid, or missing although the ranks need several machines.
   void Describe(int ranks, Network* network) const;
 
  private:

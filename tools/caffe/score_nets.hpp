@@ -1,4 +1,4 @@
-// What the commands that score models have in common.
+// Base of the commands that score models.
 #pragma once
 
 #include <optional>
@@ -21,10 +21,10 @@ class ScoreCommand : public Command {
 
  protected:
   virtual void Score(Net& net, JsonObject* result) = 0;
-  // Of the net that is scored: with --iterations=all, the batches of one pass over its data.
+  // Batches to score; with --iterations=all, those of one pass over the data.
   int iterations() const { return epoch_ ? static_cast<int>(epoch_->count()) : iterations_; }
-  // What a batch counts in a mean over all: its records, of which the last one may have fewer, or
-  // 1; and the sum over all batches.
+  // The weight of a batch in a mean over all batches: with --iterations=all its number of records,
+  // which may be smaller in the last batch, else 1. weights() is the sum over all batches.
   double WeightOf(int batch) const {
     return epoch_ ? static_cast<double>(epoch_->RecordsOf(static_cast<uint64_t>(batch))) : 1;
   }

@@ -1,4 +1,4 @@
-// caffe segment: the class of each pixel of images.
+// caffe segment: finds the class of each pixel of images.
 #include <algorithm>
 #include <iomanip>
 #include <iostream>

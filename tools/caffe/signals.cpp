@@ -16,11 +16,11 @@ namespace {
 
 std::atomic<bool> has_come[NSIG];
 
-// When Ctrl-C first asked the run to stop, in nanoseconds; 0: it has not.
+// Time of the first Ctrl-C, in nanoseconds; 0: none yet.
 std::atomic<int64_t> interrupted_at{0};
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 
-// A terminal, a script and `tee` may pass on one press of the keys more than once.
+// A terminal, a script and `tee` may deliver one key press several times.
 constexpr int64_t kOnePressNanoseconds = 500'000'000;
 
 int64_t Now() {
@@ -38,8 +38,8 @@ void OnSignal(int signal) {
   has_come[signal] = true;
 }
 
-// Ctrl-C that stops the run. The run looks between two iterations; where one does not end, because
-// a disk hangs, a second Ctrl-C ends the program there and then.
+// Handles a Ctrl-C that stops the run. The solver checks between two iterations; if an iteration
+// never ends, because a disk hangs, a second Ctrl-C ends the program at once.
 void OnInterrupt(int signal) {
   int64_t first = 0;
   if (interrupted_at.compare_exchange_strong(first, Now())) {
@@ -56,7 +56,7 @@ struct Effect {
   int signal;
   SolverAction::Enum action;
 
-  // Also for `none`: without a handler the signal would end the process.
+  // Needed for `none` too: without a handler the signal would end the process.
   void Handle() const {
     const bool interrupts = signal == SIGINT && action == SolverAction::STOP;
     struct sigaction handling {};
@@ -72,7 +72,7 @@ std::array<Effect, 4> EffectsOf(const SignalEffects& options) {
       {{SIGINT, options.sigint},
        {SIGTERM, options.sigterm},
        {SIGHUP, options.sighup},
-       // Nobody reads the log any more: Ctrl-C also ends the tee of `caffe train 2>&1 | tee log`.
+       // Nobody reads the log any more: Ctrl-C also ends the tee in `caffe train 2>&1 | tee log`.
        {SIGPIPE, SolverAction::STOP}}};
 }
 

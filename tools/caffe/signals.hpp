@@ -1,4 +1,4 @@
-// What signals do while a solver trains: --sigint_effect, --sighup_effect, --sigterm_effect.
+// Effects of signals during training: --sigint_effect, --sighup_effect, --sigterm_effect.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,16 +12,16 @@ struct SignalEffects {
   SolverAction::Enum sighup = SolverAction::SNAPSHOT;
   SolverAction::Enum sigterm = SolverAction::STOP;
 
-  // Values other than snapshot, stop and none are refused.
+  // Accepts the values snapshot, stop and none.
   void Add(CLI::App& app);
 };
 
-// From now on no signal ends the program whose effect is another one than to stop: while nothing
-// can be snapshotted yet, it waits for HandleSignals(). What stops a run ends the program until
-// then.
+// From now on, signals whose effect is not to stop no longer end the program: they wait for
+// HandleSignals(), because nothing can be snapshotted yet. A signal whose effect is to stop still
+// ends the program.
 void AwaitSolver(const SignalEffects& effects);
 
-// From now on the solver looks after each iteration for signals that have come.
+// From now on the solver checks for signals after each iteration.
 void HandleSignals(const SignalEffects& effects, Solver& solver);
 
 }  // namespace caffe::tools

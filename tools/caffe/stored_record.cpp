@@ -8,7 +8,7 @@
 namespace caffe::tools {
 namespace {
 
-// An AnnotatedDatum begins with a message, a Datum with a number.
+// The first field of an AnnotatedDatum is a message, that of a Datum a number.
 bool IsAnnotated(std::string_view value) {
   return value.starts_with('\x0a');
 }

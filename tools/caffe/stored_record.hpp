@@ -1,4 +1,4 @@
-// Records of a database as the commands that look into one see them: Datum or AnnotatedDatum.
+// Database records for commands that inspect a database: Datum or AnnotatedDatum.
 #pragma once
 
 #include <memory>
@@ -14,18 +14,18 @@
 namespace caffe::tools {
 
 struct StoredRecord {
-  data::ImageExtents extents;  // of the image, not what the record says of it
+  data::ImageExtents extents;  // of the image itself, not of the record's fields
   std::string encoding;        // "jpg", "png", ... or "raw" or "float"
-  std::vector<int> labels;     // one, or one for each box
+  std::vector<int> labels;     // one, or one per box
   bool has_boxes = false;
   size_t bytes = 0;
 };
 
-// Throws IoError for what cannot be parsed or decoded. Pixels of JPEG images are decoded only on
-// request.
+// Throws IoError if the record cannot be parsed or decoded. `decode` makes it decode JPEG pixels
+// too.
 StoredRecord ReadStoredRecord(std::string_view value, bool decode);
 
-// Opens a database of either kind. Throws IoError for one that is missing or has no records.
+// Opens an LMDB or LevelDB. Throws IoError if it does not exist or has no records.
 std::unique_ptr<data::RecordReader> OpenDatabase(const std::string& path);
 
 // Calls use(record, work(record)) for each record in the order of keys. `work` runs on all cores

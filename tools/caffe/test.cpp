@@ -1,4 +1,4 @@
-// caffe test: the mean of each of a net's outputs over its test data.
+// caffe test: prints the mean of each of a net's outputs over its test data.
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace caffe::tools {
 namespace {
 
-// Weighted sums of each number of the net's outputs over batches, with the name of its blob.
+// Weighted sums of the net's outputs over batches, with the name of each blob.
 class OutputSums {
  public:
   void Add(const Net& net, int batch, double weight) {
@@ -47,7 +47,7 @@ class OutputSums {
   std::vector<std::pair<std::string, double>> sums_;
 };
 
-// Nothing fills the inputs of a deploy net here.
+// A deploy net has inputs that this command does not fill.
 void WarnOfEmptyInputs(const Net& net) {
   for (const LayerParameter& layer : net.definition().layer()) {
     if (layer.type() != "Input") continue;
@@ -67,8 +67,8 @@ bool IsFinite(const Blob& blob) {
                      [](float value) { return std::isfinite(value); });
 }
 
-// Says which number of a batch is not finite, and whether the weights are to blame. False where all
-// are finite.
+// Logs which number of a batch is not finite, and whether the weights are the cause. Returns false
+// if all numbers are finite.
 bool WarnOfNonFinite(const Net& net, int batch, float loss) {
   std::string what = std::isfinite(loss) ? "" : "the loss";
   for (size_t k = 0; what.empty() && k < net.output_blobs().size(); ++k) {

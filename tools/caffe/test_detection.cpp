@@ -1,4 +1,4 @@
-// caffe test_detection: the mean average precision of nets that end in DetectionEvaluate layers.
+// caffe test_detection: computes the mean average precision of nets with DetectionEvaluate layers.
 #include <glog/logging.h>
 
 #include "caffe/detection_score.hpp"

@@ -1,4 +1,4 @@
-// caffe time: a model's time per pass and per layer.
+// caffe time: measures a model's time per pass and per layer.
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -26,9 +26,9 @@
 namespace caffe::tools {
 namespace {
 
-// Passes until a GPU has captured its steps and its clocks are up.
+// Passes until a GPU has captured its steps and raised its clocks.
 constexpr int kWarmUps = 3;
-// Passes that are launched before the host waits.
+// Passes launched before the host waits for them.
 constexpr int kPassesOfBlock = 10;
 
 double Milliseconds(const std::function<void()>& work) {
@@ -79,11 +79,11 @@ double ThreadSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Passes that are launched one after the other, as training does: the host waits for none of a
-// block but the last.
+// Times of blocks of passes that run back to back, as in training: the host waits only at the end
+// of a block.
 struct BlockTimes {
-  std::vector<double> pass_ms;  // by block, sorted: a pass's share of it
-  double host_idle_share = 0;   // of the time of all blocks, in which the host's thread waited
+  std::vector<double> pass_ms;  // mean time of a pass in each block, sorted
+  double host_idle_share = 0;   // share of the total time in which the host's thread waited
 
   double Percentile(double share) const {
     return pass_ms[static_cast<size_t>(share * static_cast<double>(pass_ms.size() - 1) + 0.5)];
@@ -114,7 +114,7 @@ BlockTimes TimeBlocks(Net& net, int passes) {
   });
 }
 
-// What the update of a benchmark does: momentum and decay, at a rate that changes little.
+// The solver to benchmark: momentum and weight decay, at a rate that hardly changes the weights.
 SolverParameter SolverOf(const NetParameter& net, const NetFlags& flags) {
   SolverParameter solver;
   *solver.mutable_net_param() = net;
@@ -133,13 +133,13 @@ SolverParameter SolverOf(const NetParameter& net, const NetFlags& flags) {
   return solver;
 }
 
-// Milliseconds of an update that runs alone. Gradients are zero, so that any number of updates
-// leaves numbers as they are in training.
+// Milliseconds per update, without passes. Gradients are zero, so that any number of updates keeps
+// values in the range of real training.
 double TimeUpdate(Solver& solver, int updates) {
   Net& net = solver.net();
   net.ClearParamDiffs();
-  // No update writes frozen parameters, such as the statistics of a BatchNorm, so nobody would
-  // wait.
+  // Waits for a parameter that updates write: frozen ones, such as a BatchNorm's statistics, would
+  // be ready at once.
   const Blob* smallest = nullptr;
   for (const Net::LearnableParam& param : net.learnable_params()) {
     if (param.lr_mult == 0 || !param.has_gradient) continue;
@@ -153,7 +153,7 @@ double TimeUpdate(Solver& solver, int updates) {
   return times.Percentile(0.5);
 }
 
-// BVLC's caffe time calls each layer's backward pass whatever the net's outputs are.
+// BVLC's caffe time runs every layer's backward pass even without a loss; ours needs one.
 void WarnWithoutLoss(const Net& net) {
   const bool has_backward = std::ranges::any_of(PlanSteps(net), &PlanStep::is_backward);
   LOG_IF(WARNING, !has_backward)
@@ -222,7 +222,7 @@ void PutCaptures(const PlanCaptures& captures, JsonObject* root) {
   PutJson(json, "reason", captures.reason);
 }
 
-// Each step with what it took when it ran alone, and what it moves and computes.
+// Adds each step with its time when run alone, and its bytes and operations.
 void PutSteps(Net& net, JsonObject* root) {
   const std::vector<double> milliseconds = StepMilliseconds(net);
   const std::vector<PlanStep> steps = PlanSteps(net);
@@ -290,7 +290,7 @@ class Time : public Command {
     UseDevice(gpu_);
     Require(!updates_ || net_flags_.phase == TRAIN,
             "--update needs a net that is trained; leave out --phase TEST");
-    const Subject subject = Make();  // here, so that its threads end before an error is reported
+    const Subject subject = Make();  // here, so that its threads end before errors are reported
     Net& net = *subject.net;
     if (explains_) LogSteps(net);
     if (net_flags_.phase == TRAIN) WarnWithoutLoss(net);
@@ -298,7 +298,7 @@ class Time : public Command {
     const std::chrono::duration<double> started = std::chrono::steady_clock::now() - start;
     LOG(INFO) << "*** Benchmark begins ***";
     LOG(INFO) << "Testing for " << iterations_ << " iterations.";
-    // A GPU replays whole passes, but times its steps one by one: first the passes, then the steps.
+    // A GPU replays whole passes but times steps one by one, so it needs two measurements.
     const bool is_gpu = Caffe::mode() == Caffe::GPU;
     if (is_gpu && !updates_) TimeWholePasses(net, iterations_);
     std::optional<BlockTimes> blocks;
@@ -306,7 +306,7 @@ class Time : public Command {
     const PlanCaptures captures = CapturesOf(net);
     const PassTimes times = TimeSteps(net, iterations_, /*logs_iterations=*/!is_gpu);
     LogTimes(net, iterations_, times);
-    std::optional<double> update_ms;  // last, as it changes the weights without a pass
+    std::optional<double> update_ms;  // last, because it changes the weights without a pass
     if (updates_) update_ms = TimeUpdate(*subject.solver, iterations_);
     if (blocks) {
       LOG(INFO) << "Pass in a row" << (updates_ ? " with update" : "") << ": "
@@ -361,7 +361,7 @@ class Time : public Command {
 
   std::string model_, gpu_;
   int iterations_ = 50, batch_ = 0;
-  int64_t items_ = 0;  // of a batch of noise; 0: data layers make the batches
+  int64_t items_ = 0;  // per batch of noise; 0: data layers provide the batches
   NetFlags net_flags_;
   bool explains_ = false, json_ = false, feeds_noise_ = false, updates_ = false;
 };

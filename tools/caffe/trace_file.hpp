@@ -1,4 +1,4 @@
-// A timeline of training, written to a file at the end.
+// Writes a timeline of training to a file at the end.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace caffe::tools {
 
-// Writes the timeline when it is destroyed, so that training that fails leaves one too.
+// Writes the timeline in the destructor, so that failed training leaves one too.
 class TraceFile {
  public:
-  // Records nothing if `file` is empty. Throws IoError where the file cannot be written: before
-  // hours of training, not after them.
+  // Records nothing if `file` is empty. Throws IoError if the file cannot be written, so that the
+  // error comes before hours of training.
   explicit TraceFile(const std::string& file);
   ~TraceFile();
   TraceFile(const TraceFile&) = delete;

@@ -113,7 +113,7 @@ class Train : public Command {
       options.communicator = JoinRanks(*ranks);
       Solver solver(param, options);
       prepare(solver);
-      const bool is_found_by_another = auto_resume_ && rank != 0;  // whose snapshot counts
+      const bool is_found_by_another = auto_resume_ && rank != 0;  // rank 0 chooses the snapshot
       return solver.Solve(is_found_by_another ? "" : snapshot_);
     }
     SolverGroup group =
@@ -123,7 +123,7 @@ class Train : public Command {
   }
 
  private:
-  // A model's folder: its solver, with a folder for the run. What was begun goes on.
+  // For a model's folder, takes its solver and numbers its runs; resumes a run that was started.
   void TakeFolder() {
     if (!ModelFolder::Is(solver_)) return;
     const ModelFolder folder(solver_);
@@ -133,8 +133,8 @@ class Train : public Command {
     run_dir_.NumberRuns("runs");
   }
 
-  // As in Caffe, --gpu takes precedence over the solver's solver_mode.
-  // One of several processes takes the GPU of its number among those of its machine.
+  // As in Caffe, --gpu takes precedence over the solver's solver_mode. With several processes, each
+  // takes the GPU of its local rank on its machine.
   void TakeDeviceFrom(const SolverParameter& param, bool is_one_of_several) {
     const bool wants_gpu =
         gpu_.empty() && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU;
@@ -145,7 +145,7 @@ class Train : public Command {
     gpu_ = is_one_of_several ? "all" : std::to_string(param.device_id());
   }
 
-  // Before anything is built, alike on all ranks.
+  // Runs before anything is built, with the same result on all ranks.
   std::vector<std::string> ChooseSplitLayers(const SolverParameter& param,
                                              const std::optional<RankOptions>& ranks,
                                              const SolverOptions& options) const {

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using google::protobuf::FieldDescriptor;
 
-// "rate: 0.1", of one field.
+// The text of one field, such as "rate: 0.1".
 std::string TextOf(const SolverParameter& message, const FieldDescriptor* field) {
   SolverParameter one = message;
   std::vector<const FieldDescriptor*> fields;

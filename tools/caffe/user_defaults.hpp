@@ -1,4 +1,4 @@
-// The user's configuration: defaults of flags and of solvers.
+// The user's configuration: defaults for flags and solvers.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@ namespace caffe::tools {
 
 class UserDefaults {
  public:
-  // Those of this process's environment: of the file that CAFFE_CONFIG names, of none where it is
-  // empty, else of cortado/config.prototxt in XDG_CONFIG_HOME, which is ~/.config, if it is there.
-  // Throws IoError or InvalidArgument where the file cannot be read, with its place.
+  // The configuration of this process's environment: the file that CAFFE_CONFIG names (none if it
+  // is empty), else cortado/config.prototxt in XDG_CONFIG_HOME (by default ~/.config), if it
+  // exists. Throws IoError or InvalidArgument, with the position, if the file cannot be read.
   static const UserDefaults& Get();
 
-  // Empty where there is none.
+  // Empty if there is no file.
   const std::string& file() const { return file_; }
-  // What decides which file it is, for people.
+  // A sentence for users: why this file was chosen.
   const std::string& reason() const { return reason_; }
   const UserConfig& content() const { return content_; }
-  // Sets the fields that `solver` has not; returns a line for each.
+  // Sets the fields that `solver` does not set; returns a line for each.
   std::vector<std::string> PutInto(SolverParameter* solver) const;
 
  private:

@@ -1,4 +1,4 @@
-// caffe version: which one this is.
+// caffe version: prints the version.
 #include <iostream>
 
 #include "caffe/common.hpp"

@@ -1,4 +1,4 @@
-// What a run does when it makes no progress: --watchdog, --watchdog_seconds.
+// Options for runs that make no progress: --watchdog, --watchdog_seconds.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,13 +11,13 @@ namespace caffe::tools {
 
 struct WatchdogOptions {
   std::string watchdog;          // empty: the solver's field
-  std::optional<float> seconds;  // likewise
+  std::optional<float> seconds;  // empty: the solver's field
 
   void Add(CLI::App& app);
   void PutInto(SolverParameter* param) const;
 };
 
-// Ends the program where the run cannot be ended otherwise. Nothing is unwound: threads hang.
+// Ends the program if the run cannot end normally. Nothing is unwound, because threads hang.
 [[noreturn]] void EndHangingRun(const std::string& why);
 
 }  // namespace caffe::tools

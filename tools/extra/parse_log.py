@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Reads the log of `caffe train`, Caffe's too; writes tables of what the nets put out.
+"""Parses a log of `caffe train`, or of Caffe, and writes tables of the nets' outputs.
 
   tools/extra/parse_log.py LOG FOLDER [--verbose] [--delimiter ,] [--json]
 
 writes FOLDER/LOG.train and FOLDER/LOG.test with columns NumIters, Seconds (since "Solving"), LearningRate and one column
-per output; of further test nets FOLDER/LOG.test.1 and so on. An output of several numbers has columns NAME, NAME[1],
-NAME[2] ... With --json also FOLDER/LOG.json, where `loss` has the mean loss of each display. Logs may have several runs
-in them, one resuming another: seconds then go on, and a later run's row replaces one of the same iteration.
+per output; further test nets get FOLDER/LOG.test.1 and so on. An output of several numbers has columns NAME, NAME[1],
+NAME[2] ... With --json also writes FOLDER/LOG.json, where `loss` has the mean loss of each display. A log may hold several
+runs, each resuming the one before: seconds then continue, and a row of a later run replaces an earlier row of its iteration.
 """
 import argparse
 import csv
@@ -28,7 +28,7 @@ FIRST = ("NumIters", "Seconds", "LearningRate")
 
 
 class Clock:
-    """Seconds since the first "Solving", from glog's times. These have no year: it is one to count with."""
+    """Seconds since the first "Solving", from glog's times. They lack a year, so the caller gives one."""
 
     def __init__(self, year):
         self.year, self.passed = year, datetime.timedelta(0)
@@ -52,10 +52,10 @@ class Clock:
 
 
 def parse_lines(lines, year=2001):
-    """{"train": rows, "test": {net number: rows}, "loss": rows} of the lines of a log.
+    """Parses the lines of a log into {"train": rows, "test": {net number: rows}, "loss": rows}.
 
-    Rows are dicts in order of iteration, with NumIters, Seconds and LearningRate (of that iteration; where the log has
-    none, the last before, else the first); rows of "loss" have the mean loss that `display` shows.
+    Rows are dicts in order of iteration, with NumIters, Seconds and LearningRate (of that iteration; if the log has
+    none, the last one before, else the first); rows of "loss" have the mean loss that `display` shows.
     """
     clock, iteration, test_net = Clock(year), None, 0
     train, test, losses, rates = {}, {}, {}, {}
@@ -103,13 +103,13 @@ def _in_order(rows, rates):
 
 
 def parse_log(path):
-    """parse_lines of a file, in the year in which it was last written."""
+    """parse_lines of a file, with the year of its last change."""
     with open(path, encoding="utf-8", errors="replace") as file:
         return parse_lines(file, datetime.datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime).year)
 
 
 def write_csv(path, rows, delimiter=",", verbose=False):
-    """Writes the rows; nothing where there are none. Columns are those of all rows, in order of appearance."""
+    """Writes the rows, if there are any. Columns are those of all rows, in order of appearance."""
     if not rows:
         return
     columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
@@ -122,7 +122,7 @@ def write_csv(path, rows, delimiter=",", verbose=False):
 
 
 def without_nan(value):
-    """JSON has no NaN and no infinity: null."""
+    """Replaces NaN and infinity, which JSON does not have, by null."""
     if isinstance(value, dict):
         return {key: without_nan(one) for key, one in value.items()}
     if isinstance(value, list):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws one chart of the logs of `caffe train`, Caffe's too.
+"""Draws one chart from logs of `caffe train`, or of Caffe.
 
   tools/extra/plot_training_log.py CHART PICTURE.png LOG... [--output NAME]
 
@@ -8,8 +8,8 @@ CHART: 0 test accuracy over iterations    1 test accuracy over seconds
        4 learning rate over iterations    5 learning rate over seconds
        6 train loss over iterations       7 train loss over seconds
 
-Each log is a line; of several test nets each is one. Accuracy and test loss are the first output that has "accuracy" or
-"loss" in its name; --output takes another. Train loss is the mean that `display` shows. Needs matplotlib.
+Each log is one line; a log with several test nets has one line for each. Accuracy and test loss are the first output with
+"accuracy" or "loss" in its name; --output selects another. Train loss is the mean that `display` shows. Needs matplotlib.
 """
 import argparse
 import os
@@ -27,7 +27,7 @@ AXES = {"NumIters": "iterations", "Seconds": "seconds"}
 
 
 def curves(path, chart, output=None):
-    """(label, xs, ys) of each line that a log gives to the chart. Raises ValueError where it gives none."""
+    """(label, xs, ys) of each line that a log gives to the chart. Raises ValueError if it gives none."""
     what, x = CHARTS[chart]
     tables, found = parse_log(path), []
     if what.startswith("Train"):
@@ -51,7 +51,7 @@ def curves(path, chart, output=None):
 
 
 def draw(chart, picture, logs, output=None):
-    """Writes the chart; returns how many lines it has."""
+    """Writes the chart; returns the number of its lines."""
     lines = [curve for log in logs for curve in curves(log, chart, output)]
     what, x = CHARTS[chart]
     figure, axes = plt.subplots(figsize=(8, 5), dpi=120)

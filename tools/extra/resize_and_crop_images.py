@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes square images of one size: the shorter side is resized to it, the centre is kept.
+"""Makes square images of one size: resizes the shorter side to it and keeps the centre.
 
   tools/extra/resize_and_crop_images.py --input_folder FROM --output_folder TO [--output_side_length 256]
                                         [--file LIST] [--workers N]
 
-Takes all images below FROM, or those that LIST names, one on each line (what stands after the name, a label, is left
-out). TO gets the same names. Images that cannot be read are named at the end, and the exit status is 1. Needs Pillow;
-shows progress with tqdm.
+Processes all images below FROM, or those in LIST, one per line (a label after the name is ignored). Files in TO have the
+same names. Images that cannot be read are listed at the end, and the exit status is then 1. Needs Pillow; shows progress
+if tqdm is installed.
 """
 import argparse
 import multiprocessing
@@ -18,7 +18,7 @@ from PIL import Image
 
 try:
     from tqdm import tqdm
-except ImportError:  # no bar
+except ImportError:  # no progress bar
     def tqdm(items, **_):
         return items
 
@@ -33,11 +33,11 @@ def resize_and_crop(image, side):
 
 
 def convert(job):
-    """Reads, resizes and writes one image; returns what went wrong, or None."""
+    """Reads, resizes and writes one image; returns an error text, or None."""
     source, target, side = job
     try:
         with Image.open(source) as image:
-            # JPEG has neither palettes nor transparency; the others keep theirs.
+            # JPEG has neither palettes nor transparency; other formats keep theirs.
             plain = image.convert("L" if image.mode == "L" else "RGB") if target.suffix.lower() in (".jpg", ".jpeg") else image
             result = resize_and_crop(plain, side)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,8 @@
 #
 #   examples/clusters/mpirun/one_machine.sh [SOLVER [RANKS]]     default solver.prototxt, 2 ranks
 #
-# Each rank gets an equal share of the cores, and as many threads. Without binding, Open MPI binds
-# each of two ranks to one core, and each trains with one thread.
+# Each rank gets an equal share of the cores, and as many threads. By default Open MPI would bind
+# each of two ranks to one core, so each would train with one thread.
 set -eu
 
 solver="${1:-solver.prototxt}"

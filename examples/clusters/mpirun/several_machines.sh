@@ -3,15 +3,15 @@
 #
 #   examples/clusters/mpirun/several_machines.sh [SOLVER [HOSTFILE]]
 #
-# Start it on the first machine of the file; all machines have the same folder and, by ssh, a login
-# without a password. One rank for each slot, bound to its share of the cores.
+# Start it on the first machine of the file; all machines need the same folder and password-less
+# ssh. Starts one rank per slot, bound to its share of the cores.
 set -eu
 
 solver="${1:-solver.prototxt}"
 hosts="${2:-examples/clusters/mpirun/hosts}"
 threads="${OMP_NUM_THREADS:-8}"    # cores of a machine / slots of a machine
 
-# A secret of this run alone: machines need not share a home directory.
+# A secret for this run only, because machines need not share a home directory.
 CAFFE_SECRET="$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')"
 export CAFFE_SECRET
 

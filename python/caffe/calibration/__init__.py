@@ -1,4 +1,4 @@
-"""Ranges of a net's blobs on real data, as a net of 8-bit numbers needs them.
+"""Measures the ranges of a net's blobs on real data, for 8-bit inference.
 
     import caffe
     from caffe.calibration import calibrate
@@ -24,14 +24,14 @@ __all__ = ["Calibration", "FEWEST_IMAGES", "METHODS", "calibrate"]
 
 FORMAT = "cortado calibration 1"
 FEWEST_IMAGES = 32
-MOST = 1e38  # numbers of a range are smaller
+MOST = 1e38  # limit for the numbers of a range
 
 
 @dataclass
 class Calibration:
-    """net: its name. method: of clipping. images: how many different ones were looked at. ranges:
-    lowest and highest number by blob, with 0 between them; numbers beyond them are clipped. reads:
-    how often an image was looked at, in all; not in files."""
+    """net: its name. method: the clipping method. images: number of different images seen. ranges:
+    lowest and highest value by blob, always including 0; values outside are clipped. reads: number
+    of images read, counting repeats; not stored in files."""
     net: str
     method: str
     images: int
@@ -39,7 +39,7 @@ class Calibration:
     reads: int = field(default=0, compare=False)
 
     def describe_images(self):
-        """As in "10 images, read 200 times in all"."""
+        """For example "10 images, read 200 times in all"."""
         return f"{self.images} images" + (f", read {self.reads} times in all" if self.reads > self.images else "")
 
     def save(self, file):
@@ -53,7 +53,7 @@ class Calibration:
 
     @classmethod
     def load(cls, file):
-        """Raises IoError where the file cannot be read, InvalidArgument where it is no calibration."""
+        """Raises IoError if the file cannot be read, InvalidArgument if it is not a calibration."""
         file = os.fspath(file)
         try:
             with open(file, encoding="utf-8") as stream:
@@ -82,17 +82,17 @@ def _is_range(value):
 
 
 def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=None, feed=None):
-    """Runs a net on its data and looks at its blobs.
+    """Runs a net on its data and measures the ranges of its blobs.
 
-    net: a caffe.Net of phase TEST whose data layer gives real data, transformed as in use.
-    iterations: batches. method: "min-max", "percentile" (all but the largest numbers) or "entropy".
-    percentile: of the numbers that are not clipped. progress: called with the number of batches
-    done and `iterations`. feed: called before each batch with the net, for nets whose inputs the
-    caller fills.
+    net: a caffe.Net of phase TEST whose data layer provides real data, preprocessed as in inference.
+    iterations: number of batches. method: "min-max", "percentile" (all but the largest values) or
+    "entropy". percentile: percentage of values that are not clipped. progress: called with the number
+    of batches done and `iterations`. feed: called with the net before each batch, for nets whose
+    inputs the caller fills.
 
-    Returns a Calibration; blobs of zeros alone, and those with numbers from 1e38 on, have no range
-    in it. Raises InvalidArgument for fewer than FEWEST_IMAGES images (the same one counts each
-    time), for a net of phase TRAIN and for numbers that are not finite.
+    Returns a Calibration. It has no range for blobs that are all zero or hold values of 1e38 or more.
+    Raises InvalidArgument for fewer than FEWEST_IMAGES images (repeats count), for a net of phase
+    TRAIN and for values that are not finite.
     """
     if method not in METHODS:
         raise InvalidArgument(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
@@ -127,7 +127,7 @@ def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=N
 
 
 def _images(net):
-    """Digests of the batch's images: data that ends starts again, and its images are no new ones then."""
+    """Digests of the batch's images, to recognize repeats when the data starts again from the beginning."""
     first = next(iter(net.blobs.values())).data
     images = first if first.ndim else [first]
     return [hashlib.blake2b(np.ascontiguousarray(image), digest_size=16).digest() for image in images]

@@ -1,4 +1,4 @@
-"""python -m caffe.calibration: from the command line."""
+"""The command line: python -m caffe.calibration."""
 import argparse
 import sys
 
@@ -22,7 +22,7 @@ def _parser():
 
 
 def _tell(done, iterations, what="batch"):
-    """One line that moves; in a file its end alone."""
+    """Updates one progress line on a terminal; in a file prints only the last."""
     if sys.stderr.isatty():
         print(f"\r{what} {done} of {iterations}", end="\n" if done == iterations else "", file=sys.stderr, flush=True)
     elif done == iterations:

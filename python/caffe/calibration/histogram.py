@@ -1,14 +1,14 @@
-"""How often a blob has numbers of which size."""
+"""Histogram of the absolute values of a blob."""
 import numpy as np
 
 BINS = 2048
 
 
 class Histogram:
-    """Of absolute values, in equal bins from 0 on; zeros are counted apart, because 8 bits hold them exactly.
+    """Counts absolute values in equal bins from 0. Zeros are counted separately, because 8 bits represent them exactly.
 
-    lowest, highest: of all numbers added. Its range doubles, and neighbours join, whenever a larger number comes, so that
-    numbers need not be known in advance.
+    lowest, highest: of all values added. When a larger value comes, the range doubles and neighbouring bins are merged, so the
+    range need not be known in advance.
     """
 
     def __init__(self):
@@ -18,7 +18,7 @@ class Histogram:
         self.counts = np.zeros(BINS, np.int64)
 
     def add(self, array):
-        """Raises ValueError where a number is not finite."""
+        """Raises ValueError if a value is not finite."""
         numbers = np.asarray(array, np.float32).ravel()
         if numbers.size == 0:
             return

@@ -1,4 +1,4 @@
-"""How far each layer that a plan computes in 8 bits is from its float self."""
+"""Measures the error of each layer that a plan computes in 8 bits, compared with float."""
 import os
 import tempfile
 from collections import OrderedDict
@@ -13,18 +13,18 @@ from ..proto import caffe_pb2
 
 @dataclass
 class LayerError:
-    """Roots of mean square differences, relative to the float numbers' own. own: of the layer's top when it alone computes in 8
-    bits. outputs: of the net's output that changes most then."""
+    """Root mean square errors, relative to the root mean square of the float values, when this layer alone computes in 8 bits.
+    own: of the layer's top. outputs: of the net's output that changes most."""
     own: float
     outputs: float
 
 
 def layer_errors(net, calibration, progress=None):
-    """Compares on the batch that a net has just run: (errors by layer, the worst for the outputs first; the error of the outputs
-    when all layers compute in 8 bits).
+    """Measures errors on the batch that a net has just run. Returns (errors by layer, the worst for the outputs first; the error
+    of the outputs when all layers compute in 8 bits).
 
     net: a caffe.Net of phase TEST in float, after forward(). calibration: a Calibration of it. progress: called with the number
-    of layers done and that of all. Raises InvalidArgument where no layer would compute in 8 bits.
+    of layers done and the total. Raises InvalidArgument if no layer would compute in 8 bits.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "net.json")
@@ -50,7 +50,7 @@ def _compare(net, original, progress):
 
 
 class _Float:
-    """A float net whose layers are quantised, all or one."""
+    """A float net that makes copies of itself with one layer or all layers quantized."""
 
     def __init__(self, net, file):
         self.net = net
@@ -62,7 +62,7 @@ class _Float:
         self.inputs = self._replace_data()
 
     def _replace_data(self):
-        """Input layers in the place of data layers, so that all nets see one batch. Returns the blobs to fill."""
+        """Replaces data layers by Input layers, so that all nets see the same batch. Returns the blobs to fill."""
         blobs = list(self.net.inputs)
         for layer in self.definition.layer:
             if layer.bottom or layer.type == "Input" or layer.name in self.net.params:
@@ -76,7 +76,7 @@ class _Float:
         return blobs
 
     def quantised(self, layer=None):
-        """The net with one layer in 8 bits, or all of them, after a pass on the batch."""
+        """The net with one layer, or all layers, in 8 bits, after a forward pass on the batch."""
         definition = caffe_pb2.NetParameter()
         definition.CopyFrom(self.definition)
         if layer is None:

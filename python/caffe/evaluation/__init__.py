@@ -1,4 +1,4 @@
-"""Scores models: figures of answers, as pure functions on arrays, and of whole nets.
+"""Evaluates models: computes metrics of whole nets, and of arrays with pure functions.
 
     from caffe import evaluation
 
@@ -8,12 +8,12 @@
     done = evaluation.evaluate(evaluation.open_subject("train_val.prototxt", "net.caffemodel"))
     print(done.text)
 
-Functions on arrays: `classes`, `boxes`, `coco`, `masks`. What runs a net: `subject` opens it, `records`
-reads each record of its TEST data once, `tasks` has a module for each kind of answers. `page` and
-`outputs` write what `caffe evaluate` writes.
+Functions on arrays: `classes`, `boxes`, `coco`, `masks`. Running a net: `subject` opens it, `records`
+reads each record of its TEST data once, `tasks` has a module for each kind of output. `page` and
+`outputs` write the files of `caffe evaluate`.
 
-Figures are dicts that JSON can hold: numbers, strings, lists, and None for what is not defined, as the
-recall of a class that the data does not have.
+Figures are dicts that JSON can represent: numbers, strings, lists, and None for undefined values, such
+as the recall of a class that the data does not have.
 
 Needs scikit-learn, and pycocotools for COCO's rules; pages also need Jinja2 and Pillow.
 """

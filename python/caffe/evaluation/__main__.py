@@ -34,7 +34,7 @@ def _parser():
 
 
 def read_names(file):
-    """Names of classes by label: of a text file, a line for each, or of a LabelMap prototxt."""
+    """Names of classes by label, from a text file with one name per line or from a LabelMap prototxt."""
     try:
         with open(file, encoding="utf-8-sig") as lines:
             text = lines.read()
@@ -61,13 +61,13 @@ def _gpu(text):
 
 
 def _shown(file, folder):
-    """A file within the model's folder, which is the working folder, as the user named that."""
+    """A file of the model's folder, which is the working folder, under the path that the user gave for it."""
     within = os.path.relpath(file)
     return os.path.join(folder, within) if folder and not within.startswith("..") else file
 
 
 def _run(options):
-    # Fail now, not after the whole data set was read.
+    # Fail now, not after reading the whole data set.
     for file, flag in ((options.page, "--page"), (options.metrics, "--metrics")):
         if file:
             outputs.require_own(file, flag)

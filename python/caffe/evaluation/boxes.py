@@ -1,8 +1,8 @@
-"""Figures of detectors of boxes, by VOC's rules (Everingham et al. 2010 and 2012).
+"""Metrics of object detectors, by VOC's rules (Everingham et al. 2010 and 2012).
 
-Truths are rows (image, class, xmin, ymin, xmax, ymax, difficult), detections rows (image, class, score,
-xmin, ymin, xmax, ymax). Images are any whole numbers. Boxes are in units of the image's width and
-height, as SSD's layers have them; overlaps are the same in pixels.
+Ground truth rows are (image, class, xmin, ymin, xmax, ymax, difficult), detection rows (image, class,
+score, xmin, ymin, xmax, ymax). Image numbers are arbitrary integers. Coordinates are fractions of the
+image's width and height, as in SSD's layers; overlaps are the same in pixels.
 """
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 
 from .. import InvalidArgument
 
-TRUTH, DETECTION = 7, 7  # numbers of a row
+TRUTH, DETECTION = 7, 7  # numbers per row
 RULES = ("voc2007", "voc2012", "integral")
 _CURVE_POINTS = 200
 
 
 class Matches(NamedTuple):
-    """The detections of one class, with the best scores first.
+    """The detections of one class, by descending score.
 
-    rows: (D,), their numbers among all detections. scores: (D,). is_right: (D,), bool: found an
-    object that none before found. counts: (D,), bool: False for those that found a difficult object.
-    objects: how many are to be found.
+    rows: (D,), row indices among all detections. scores: (D,). is_right: (D,), bool, True for the
+    first detection of an object. counts: (D,), bool, False for detections of a difficult object.
+    objects: number of objects to be found.
     """
 
     rows: np.ndarray
@@ -42,11 +42,11 @@ def overlaps(box: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def match_boxes(truths: np.ndarray, detections: np.ndarray, label: int, overlap: float = 0.5) -> Matches:
-    """Compares the detections of a class with its objects, as the layer DetectionEvaluate does.
+    """Matches the detections of a class with its objects, as the layer DetectionEvaluate does.
 
-    Each detection, clipped to the image, finds the object of its image that it overlaps most, if by
-    `overlap` at least, in (0, 1]. The first one to find an object is right, later ones are wrong;
-    those that find a difficult object count as neither.
+    Each detection, clipped to the image, is assigned to the object of its image that it overlaps most,
+    provided that the overlap is at least `overlap`, in (0, 1]. The first detection of an object is
+    right, later ones are wrong; detections of a difficult object count as neither.
     """
     truths, detections = _rows(truths, TRUTH, "truths"), _rows(detections, DETECTION, "detections")
     truths = truths[truths[:, 1] == label]
@@ -74,18 +74,18 @@ def match_boxes(truths: np.ndarray, detections: np.ndarray, label: int, overlap:
 
 
 def precision_recall(matches: Matches):
-    """Precision and recall after each detection that counts, (D',) each; recall only grows. Without
-    objects recall is 0."""
+    """Precision and recall after each detection that counts, (D',) each; recall never falls. Recall is
+    0 if there are no objects."""
     right = np.cumsum(matches.is_right[matches.counts])
     return right / np.arange(1, len(right) + 1), right / max(matches.objects, 1)
 
 
 def average_precision(precision: np.ndarray, recall: np.ndarray, rule: str = "voc2012") -> float:
-    """precision, recall: of precision_recall. rule:
+    """precision, recall: from precision_recall. rule:
 
     voc2007   mean of the largest precision at recall >= 0, 0.1, ..., 1 (caffe test_detection's 11point)
-    voc2012   area below the largest precision at any higher recall (MaxIntegral)
-    integral  area below the precision itself (Integral, Caffe's own)
+    voc2012   area under the curve of the largest precision at any higher recall (MaxIntegral)
+    integral  area under the precision-recall curve itself (Integral, Caffe's own)
     """
     if rule not in RULES:
         raise InvalidArgument(f"rule is '{rule}'; use {', '.join(RULES)}")
@@ -101,12 +101,12 @@ def average_precision(precision: np.ndarray, recall: np.ndarray, rule: str = "vo
 
 def score_boxes(truths: np.ndarray, detections: np.ndarray, labels: Sequence[int], names: Optional[Sequence[str]] = None,
                 overlap: float = 0.5, threshold: float = 0.5) -> Dict[str, Any]:
-    """Mean average precision by VOC's rules, and figures of each class.
+    """Mean average precision by VOC's rules, and metrics of each class.
 
-    labels: the classes, without the background. names: by label. A class without objects has no
-    figures (None) and is no part of the means, which are None where no class has objects.
-    "precision" and "recall" of a class are those of detections whose score is `threshold` or more;
-    "best_f1" is the largest harmonic mean of both, of scores from "best_threshold" on.
+    labels: the classes, without the background. names: keyed by label. A class without objects has
+    no metrics (None) and is not part of the means, which are None if no class has objects.
+    "precision" and "recall" of a class count detections whose score is at least `threshold`;
+    "best_f1" is the largest harmonic mean of both over all thresholds, "best_threshold" its threshold.
     "curve" has at most 200 points (recall, precision).
     """
     truths, detections = _rows(truths, TRUTH, "truths"), _rows(detections, DETECTION, "detections")
@@ -129,7 +129,7 @@ def score_boxes(truths: np.ndarray, detections: np.ndarray, labels: Sequence[int
 
 
 def _best_f1(precision, recall, scores) -> Dict[str, Optional[float]]:
-    # Detections of one score are shown together or not at all.
+    # Detections with equal scores are accepted or rejected together.
     is_last = np.append(scores[1:] != scores[:-1], True)[:len(scores)]
     f1 = np.where(is_last, 2 * precision * recall / np.maximum(precision + recall, 1e-12), 0)
     if len(f1) == 0 or f1.max() == 0:

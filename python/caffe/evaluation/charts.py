@@ -1,4 +1,4 @@
-"""Charts as SVG inside a page. Text is escaped by ElementTree; colours are the page's."""
+"""SVG charts for the page. ElementTree escapes text; the page's style sets colours."""
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
@@ -8,7 +8,7 @@ _SIDE, _LEFT, _BOTTOM, _TOP = 200, 34, 30, 8
 
 
 def _chart(title: str, x_text: str, y_text: str) -> ElementTree.Element:
-    """A square from 0 to 1 in both directions, with a grid."""
+    """An empty chart of the unit square, with a grid."""
     svg = ElementTree.Element("svg", {"viewBox": f"0 0 {_LEFT + _SIDE + 8} {_TOP + _SIDE + _BOTTOM}", "role": "img", "class": "chart"})
     ElementTree.SubElement(svg, "title").text = title
     for tenth in range(0, 11, 2):
@@ -45,7 +45,7 @@ def _written(svg: ElementTree.Element) -> str:
 
 
 def reliability(bins: Sequence[Dict[str, Any]]) -> str:
-    """Accuracy over confidence: bars, and the diagonal on which a calibrated model lies."""
+    """Accuracy over confidence: bars, and the diagonal, where the bars of a calibrated model end."""
     svg = _chart("Accuracy over confidence; a calibrated model's bars end on the diagonal", "confidence", "accuracy")
     for one in bins:
         if not one["count"]:
@@ -60,7 +60,7 @@ def reliability(bins: Sequence[Dict[str, Any]]) -> str:
 
 
 def precision_over_recall(name: str, points: Sequence[Sequence[float]]) -> str:
-    """points: (recall, precision), recall only grows."""
+    """points: (recall, precision), with recall never falling."""
     svg = _chart(f"Precision over recall of {name}", "recall", "precision")
     if points:
         path = " ".join(f"{_x(recall):.1f},{_y(precision):.1f}" for recall, precision in points)

@@ -1,4 +1,4 @@
-"""Figures of a classifier."""
+"""Metrics of classifiers."""
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
@@ -12,9 +12,9 @@ MOST_CONFUSIONS = 50
 
 
 def probabilities_of(scores: np.ndarray) -> np.ndarray:
-    """Softmax over the last axis, in float64: what SoftmaxWithLoss compares with the labels.
+    """Softmax over the last axis, in float64: the probabilities that SoftmaxWithLoss compares with the labels.
 
-    scores: (N, C), any real numbers. Returns (N, C); rows have the sum 1.
+    scores: (N, C), any real numbers. Returns (N, C); each row has the sum 1.
     """
     scores = np.asarray(scores, np.float64)
     raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -24,8 +24,8 @@ def probabilities_of(scores: np.ndarray) -> np.ndarray:
 def log_loss(labels: np.ndarray, probabilities: np.ndarray) -> float:
     """Mean of -log of the probability of the label, in nats: SoftmaxWithLoss's loss.
 
-    labels: (N,), from 0 to C - 1. probabilities: (N, C), from 0 to 1. Those below 1.2e-38, the least
-    normal float, count as that, as in SoftmaxWithLoss.
+    labels: (N,), from 0 to C - 1. probabilities: (N, C), from 0 to 1, raised to at least 1.2e-38 (the
+    smallest normal float), as in SoftmaxWithLoss.
     """
     labels, probabilities = _checked(labels, probabilities)
     own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
@@ -33,11 +33,11 @@ def log_loss(labels: np.ndarray, probabilities: np.ndarray) -> float:
 
 
 def calibration(confidences: np.ndarray, is_right: np.ndarray, bins: int = 15) -> Dict[str, Any]:
-    """How far confidence is from accuracy (Guo et al. 2017, "On calibration of modern neural networks").
+    """Expected calibration error (Guo et al. 2017, "On calibration of modern neural networks").
 
     confidences: (N,), probabilities of the predicted classes, from 0 to 1. is_right: (N,), bool.
     Returns "expected_error", the mean over all items of |accuracy - confidence| of their bin, and
-    "bins" of equal widths, each (low, high] with "count", "confidence" and "accuracy" (means; None
+    "bins" of equal width, each (low, high] with "count", "confidence" and "accuracy" (means; None
     for an empty bin).
     """
     confidences, is_right = np.asarray(confidences, np.float64), np.asarray(is_right, bool)
@@ -60,15 +60,15 @@ def calibration(confidences: np.ndarray, is_right: np.ndarray, bins: int = 15) -
 
 def score_classes(labels: np.ndarray, scores: np.ndarray, names: Optional[Sequence[str]] = None,
                   are_probabilities: bool = True) -> Dict[str, Any]:
-    """Accuracy, figures of each class (sklearn.metrics), confusions, calibration and log loss.
+    """Accuracy, metrics of each class (sklearn.metrics), confusions, calibration and log loss.
 
-    labels: (N,), from 0 to C - 1, N at least 1. scores: (N, C); without are_probabilities any
-    numbers of which the largest wins, and then there are no calibration and no log loss. names: of
-    the C classes. Of equal scores the first class wins.
+    labels: (N,), from 0 to C - 1, N at least 1. scores: (N, C); if not are_probabilities, any numbers
+    where the largest wins, and calibration and log loss are omitted. names: of the C classes. The
+    first class wins ties.
 
-    A class's "precision" is None where it was never predicted, its "recall" where it has no item.
-    "macro" are means over the classes that have items, with 0 for an undefined precision. Row i,
-    column j of "confusion_matrix" counts items of class i that were taken for class j.
+    A class's "precision" is None if it was never predicted, its "recall" if it has no items. "macro"
+    has means over the classes that have items, with 0 for an undefined precision. Row i, column j of
+    "confusion_matrix" counts items of class i that were predicted as class j.
     """
     metrics = need("sklearn.metrics")
     labels, scores = _checked(labels, scores)
@@ -101,7 +101,7 @@ def score_classes(labels: np.ndarray, scores: np.ndarray, names: Optional[Sequen
 
 
 def _confusions(matrix: np.ndarray, names: Sequence[str]) -> List[Dict[str, Any]]:
-    """The most frequent mistakes, the most frequent first."""
+    """The most frequent confusions, in descending order."""
     wrong = matrix.copy()
     np.fill_diagonal(wrong, 0)
     items = matrix.sum(axis=1)
@@ -124,7 +124,7 @@ def _names(names: Optional[Sequence[str]], classes: int) -> Sequence[str]:
 
 
 def _checked(labels, scores):
-    """Labels as integers, and both of shapes that fit."""
+    """Returns labels as integers, and scores; raises if their shapes do not match."""
     labels, scores = np.asarray(labels), np.asarray(scores)
     if scores.ndim != 2 or labels.shape != scores.shape[:1] or len(labels) == 0:
         raise InvalidArgument(f"labels have shape {labels.shape} and scores {scores.shape}; give (N,) and (N, C), N at least 1")

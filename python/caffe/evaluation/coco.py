@@ -1,4 +1,4 @@
-"""Figures of detectors by COCO's rules, which pycocotools computes (Lin et al. 2014, "Microsoft COCO")."""
+"""Metrics of object detectors by COCO's rules, computed with pycocotools (Lin et al. 2014, "Microsoft COCO")."""
 from __future__ import annotations
 
 import contextlib
@@ -11,7 +11,7 @@ INSTALL = "pip install pycocotools (or faster-coco-eval)"
 
 
 def _library():
-    """(COCO, COCOeval) of whichever package is there; None where none is."""
+    """(COCO, COCOeval) of whichever package is installed; None if there is none."""
     try:
         from pycocotools.coco import COCO
         from pycocotools.cocoeval import COCOeval
@@ -27,14 +27,14 @@ def _library():
 
 def score_by_coco(truths: np.ndarray, detections: np.ndarray, labels: Sequence[int], images: Sequence[int],
                   names: Optional[Sequence[str]] = None) -> Optional[Dict[str, Any]]:
-    """"ap" is the mean over overlaps 0.5, 0.55, ..., 0.95 and classes, "ap50" and "ap75" are of one
-    overlap; None for what has no objects. Of each image the 100 surest detections of a class count.
+    """"ap" is the mean over overlaps 0.5, 0.55, ..., 0.95 and classes; "ap50" and "ap75" use one overlap;
+    None if there are no objects. The 100 detections with the highest scores per image and class count.
 
-    Rows as in `boxes`; images: the numbers of all images, also of those without rows. Difficult
-    objects are crowds: what finds them counts as neither right nor wrong. Precision by sizes of
-    objects is left out, because boxes are in units of the image.
+    Rows as in `boxes`; images: the numbers of all images, including those without rows. Difficult
+    objects are treated as crowds: detections of them count as neither right nor wrong. Precision by
+    object size is omitted, because coordinates are fractions of the image.
 
-    Returns None where neither pycocotools nor faster-coco-eval is installed.
+    Returns None if neither pycocotools nor faster-coco-eval is installed.
     """
     library = _library()
     if library is None:
@@ -44,7 +44,7 @@ def score_by_coco(truths: np.ndarray, detections: np.ndarray, labels: Sequence[i
     detections = detections[np.isin(detections[:, 1], labels) & ~np.isnan(detections[:, 2])]
     boxes = np.clip(detections[:, 3:7], 0, 1)
     truth_boxes = truths[:, 2:6]
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints its progress
+    with contextlib.redirect_stdout(io.StringIO()):  # hides its progress messages
         truth = coco_class()
         truth.dataset = dict(
             info={}, images=[dict(id=int(image), width=1, height=1) for image in images],
@@ -68,7 +68,7 @@ def score_by_coco(truths: np.ndarray, detections: np.ndarray, labels: Sequence[i
 
 
 def _nothing_found(truths, labels) -> np.ndarray:
-    """Overlap x recall x class, as COCOeval's: 0 for classes that have objects, else -1."""
+    """An array overlap x recall x class like COCOeval's: 0 for classes that have objects, else -1."""
     has = [bool(((truths[:, 1] == label) & (truths[:, 6] == 0)).any()) for label in labels]
     return np.broadcast_to(np.where(has, 0.0, -1.0), (10, 101, len(has)))
 

@@ -1,4 +1,4 @@
-"""Figures of nets that give each pixel a class."""
+"""Metrics of segmentation nets, which give each pixel a class."""
 from __future__ import annotations
 
 from typing import Any, Dict, Optional, Sequence
@@ -9,10 +9,10 @@ from .. import InvalidArgument
 
 
 def confusion_of_masks(labels: np.ndarray, predicted: np.ndarray, classes: int, ignored: Optional[int] = None) -> np.ndarray:
-    """Counts pixels: row i, column j those of class i that were taken for class j.
+    """Counts pixels: row i, column j has those of class i that were predicted as class j.
 
-    labels, predicted: whole numbers of equal shapes, from 0 to classes - 1; pixels whose label is
-    `ignored` do not count. Returns (classes, classes), int64; matrices of several images add up.
+    labels, predicted: whole numbers from 0 to classes - 1, in arrays of equal shape; pixels whose
+    label is `ignored` do not count. Returns (classes, classes), int64; sum matrices over images.
     """
     labels, predicted = np.asarray(labels).ravel(), np.asarray(predicted).ravel()
     if labels.shape != predicted.shape:
@@ -29,11 +29,11 @@ def confusion_of_masks(labels: np.ndarray, predicted: np.ndarray, classes: int, 
 
 
 def score_masks(confusion: np.ndarray, names: Optional[Sequence[str]] = None) -> Dict[str, Any]:
-    """Intersection over union, and accuracy of pixels (Long et al. 2015, "Fully convolutional networks").
+    """Intersection over union, and pixel accuracy (Long et al. 2015, "Fully convolutional networks").
 
-    confusion: (C, C) of confusion_of_masks. A class that no pixel has and no pixel was taken for has
-    no "iou" (None) and is no part of "mean_iou". "mean_accuracy" is the mean of the classes'
-    "accuracy", the share of their pixels that were found.
+    confusion: (C, C) from confusion_of_masks. A class that occurs neither in labels nor in predictions
+    has no "iou" (None) and is not part of "mean_iou". "mean_accuracy" is the mean of the classes'
+    "accuracy", the share of their pixels that were predicted correctly.
     """
     confusion = np.asarray(confusion, np.int64)
     right, has, taken = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)

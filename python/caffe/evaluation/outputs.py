@@ -1,4 +1,4 @@
-"""The files that an evaluation writes: whole or not at all, and over nothing but its own."""
+"""Writes the files of an evaluation atomically, and overwrites only files of earlier evaluations."""
 from __future__ import annotations
 
 import json
@@ -9,14 +9,14 @@ from .. import InvalidArgument, IoError
 from .._output import require_place
 
 MADE_BY = "caffe evaluate"
-# Marks at the beginning of the files that we write, by which they are known.
+# Marks near the beginning of files that we wrote.
 _MARKS = (f'"made_by": "{MADE_BY}"', f'<meta name="generator" content="{MADE_BY}">')
-_BEGINNING = 1024  # bytes
+_BEGINNING = 1024  # bytes searched for a mark
 
 
 def require_own(file: str, flag: str) -> None:
-    """Raises IoError where the file cannot be written, InvalidArgument where one of this name is there
-    that `caffe evaluate` has not written. flag: by which it was named."""
+    """Raises IoError if the file cannot be written, InvalidArgument if it exists and `caffe evaluate` did
+    not write it. flag: the option that named it."""
     require_place(file)
     if not os.path.lexists(file):
         return
@@ -50,5 +50,5 @@ def write_whole(file: str, text: str) -> None:
 
 
 def json_text(figures: Dict[str, Any]) -> str:
-    """As the file: the mark is in its first line but one."""
+    """The content of the JSON file: the mark is on the second line."""
     return json.dumps({"made_by": MADE_BY, **figures}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""Packages that an evaluation needs and `import caffe` does not."""
+"""Imports packages that an evaluation needs but `import caffe` does not."""
 import importlib
 
 from .. import Unsupported
@@ -7,7 +7,7 @@ _INSTALL = {"sklearn": ("scikit-learn", "python3-sklearn"), "jinja2": ("jinja2",
 
 
 def need(module):
-    """The imported module. Raises Unsupported, with the command that installs it, where it is missing."""
+    """The imported module. Raises Unsupported, with the command that installs it, if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The page of an evaluation: one HTML file without anything from elsewhere."""
+"""Renders the page of an evaluation: one self-contained HTML file."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,7 +11,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render(template: str, **content: Any) -> str:
-    """The page. template: a file of `templates`, which fills in page.html. All text is escaped."""
+    """The HTML page. template: a file of `templates` that extends page.html. All text is escaped."""
     jinja2 = need("jinja2")
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(str(_TEMPLATES)), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
@@ -23,7 +23,7 @@ def render(template: str, **content: Any) -> str:
 
 
 def _share(value: Optional[float]) -> str:
-    """In percent; a dash where there is none."""
+    """Percentage, or a dash if undefined."""
     return "–" if value is None else f"{100 * value:.1f}%"
 
 

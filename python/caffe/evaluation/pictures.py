@@ -1,4 +1,4 @@
-"""Small pictures for pages: data URIs, boxes and masks drawn on images."""
+"""Small pictures for pages: data URIs, and boxes and masks drawn on images."""
 from __future__ import annotations
 
 import base64
@@ -10,13 +10,13 @@ import numpy as np
 
 from .packages import need
 
-LARGEST = 320  # pixels of a picture's longer side
-_SMALL = 96  # below it, pictures are enlarged without smoothing
+LARGEST = 320  # longer side of a picture, in pixels
+_SMALL = 96  # smaller pictures are enlarged without smoothing
 
 
 class Outline(NamedTuple):
-    """box: (xmin, ymin, xmax, ymax) in units of the image. colour: red, green, blue. is_dashed: for what
-    was not found."""
+    """box: (xmin, ymin, xmax, ymax) as fractions of the image. colour: red, green, blue. is_dashed: for
+    objects that were not found."""
 
     box: Sequence[float]
     text: str
@@ -25,7 +25,7 @@ class Outline(NamedTuple):
 
 
 def data_uri(image: Any) -> str:
-    """A PIL image as the URI of a JPEG, or of a PNG where it is small."""
+    """A PIL image as a data URI: JPEG, or PNG if it is small."""
     memory = io.BytesIO()
     if max(image.size) <= 2 * _SMALL:
         image.save(memory, "PNG", optimize=True)
@@ -37,7 +37,7 @@ def data_uri(image: Any) -> str:
 
 
 def sized(pixels: np.ndarray, largest: int = LARGEST, least: int = _SMALL) -> Any:
-    """A PIL image of (H, W, 3) bytes, shrunk where it is larger, enlarged by whole factors where smaller."""
+    """A PIL image of (H, W, 3) bytes, shrunk if it is too large, enlarged by a whole factor if too small."""
     images = need("PIL.Image")
     image = images.fromarray(pixels)
     longest = max(image.size)
@@ -49,7 +49,7 @@ def sized(pixels: np.ndarray, largest: int = LARGEST, least: int = _SMALL) -> An
 
 
 def with_outlines(pixels: np.ndarray, outlines: Sequence[Outline]) -> Any:
-    """The image with boxes and what they are."""
+    """The image with outlined boxes and their texts."""
     drawing, fonts = need("PIL.ImageDraw"), need("PIL.ImageFont")
     image = sized(pixels, least=LARGEST - 64)
     draw, font = drawing.Draw(image), fonts.load_default()
@@ -59,7 +59,7 @@ def with_outlines(pixels: np.ndarray, outlines: Sequence[Outline]) -> Any:
         right, bottom = max(right, left), max(bottom, top)
         _rectangle(draw, (left, top, right, bottom), outline)
         if outline.text:
-            # Pillow's own font has the first 256 characters.
+            # Pillow's default font has only the first 256 characters.
             text = outline.text.encode("latin-1", "replace").decode("latin-1")
             area = draw.textbbox((left + 2, max(top - 11, 0)), text, font=font)
             draw.rectangle(area, fill=outline.colour)
@@ -81,7 +81,7 @@ def _rectangle(draw: Any, box: Tuple[float, ...], outline: Outline) -> None:
 
 
 def colours(count: int) -> List[Tuple[int, int, int]]:
-    """Colours of classes that are told apart, as far as there are such; class 0 is grey."""
+    """Distinguishable colours for classes, as far as possible; class 0 is gray."""
     found = [(90, 90, 90)]
     for k in range(1, count):
         part = colorsys.hsv_to_rgb(k * 0.618034 % 1, 0.55 + 0.4 * (k % 2), 0.95 - 0.25 * (k // 2 % 2))
@@ -90,8 +90,8 @@ def colours(count: int) -> List[Tuple[int, int, int]]:
 
 
 def with_mask(pixels: np.ndarray, mask: np.ndarray, palette: Sequence[Tuple[int, int, int]], share: float = 0.6) -> np.ndarray:
-    """The image in grey, covered to `share` with the colour of each pixel's class. Pixels without a class
-    of the palette keep their own colours.
+    """The image in gray, blended with the colour of each pixel's class; `share` is the colour's weight.
+    Pixels whose class is not in the palette keep their own colours.
 
     pixels: (H, W, 3), uint8. mask: (H, W), whole numbers. Returns (H, W, 3), uint8.
     """
@@ -104,7 +104,7 @@ def with_mask(pixels: np.ndarray, mask: np.ndarray, palette: Sequence[Tuple[int,
 
 
 def side_by_side(parts: Sequence[np.ndarray], gap: int = 4) -> np.ndarray:
-    """Images of one height in a row, white between them."""
+    """Images of equal height in a row, with white gaps between them."""
     height = parts[0].shape[0]
     white = np.full((height, gap, 3), 255, np.uint8)
     row: List[np.ndarray] = []

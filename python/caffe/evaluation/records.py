@@ -7,12 +7,12 @@ from typing import Iterator, List, NamedTuple, Tuple
 
 from .. import InvalidArgument, Net
 
-_NUMBERED_KEY = re.compile(r"^\d{8}_(?=.)")  # of convert_imageset and caffe data import
-_NUMBERED_LINE = re.compile(r"^\d+: ")  # of lists of images
+_NUMBERED_KEY = re.compile(r"^\d{8}_(?=.)")  # keys of convert_imageset and caffe data import
+_NUMBERED_LINE = re.compile(r"^\d+: ")  # keys of image lists
 
 
 class Record(NamedTuple):
-    """slot: place in the batch. index: in the data, from 0 on. name: its file, or its key."""
+    """slot: index in the batch. index: in the data, from 0. name: its file, or its key."""
 
     slot: int
     index: int
@@ -20,15 +20,15 @@ class Record(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """layer: number of the data layer whose records count. count: how many it has."""
+    """layer: number of the data layer whose records count. count: number of its records."""
 
     layer: int
     count: int
 
 
 def find_supply(net: Net) -> Supply:
-    """The data layer of a net. Raises InvalidArgument where there is none that knows how many records
-    there are, or where two read different numbers of them."""
+    """The data layer of a net. Raises InvalidArgument if no layer knows the number of its records, or if
+    two layers have different numbers of records."""
     found: List[Tuple[int, int]] = []
     for number in range(len(net.layers)):
         records = net._records(number)
@@ -45,13 +45,13 @@ def find_supply(net: Net) -> Supply:
 
 
 def each_record_once(net: Net, progress: bool = False) -> Iterator[List[Record]]:
-    """Runs a new net of phase TEST until each record of its data was read, and yields after each
-    batch those that it read for the first time; their answers are in the net's blobs.
+    """Runs a new net of phase TEST until each record of its data has been read. After each batch, yields the
+    records read for the first time; their results are in the net's blobs.
 
-    What a last batch reads again from the beginning is left out, as is what replaces a broken record
-    (data_param.skip_broken). The net must not shuffle: open_subject sees to that. progress: counts on
-    standard error, where that is a terminal. Raises InvalidArgument where the records are not known,
-    IoError for a record that cannot be read.
+    Records that the last batch reads again from the beginning, and records that replace a broken one
+    (data_param.skip_broken), are not yielded. The net must not shuffle; open_subject ensures this.
+    progress: counts records on standard error, if it is a terminal. Raises InvalidArgument if the records
+    are not known, IoError for a record that cannot be read.
     """
     supply = find_supply(net)
     shows = progress and sys.stderr.isatty()
@@ -74,7 +74,7 @@ def each_record_once(net: Net, progress: bool = False) -> Iterator[List[Record]]
 
 
 def _next_batch(net: Net, supply: Supply) -> List[Tuple[int, str]]:
-    """(index, key) of the records that a forward pass reads. Errors say where in the data they are."""
+    """(index, key) of the records that a forward pass reads. Errors say at which record they occurred."""
     try:
         net.forward()
     except InvalidArgument as error:
@@ -86,7 +86,7 @@ def _next_batch(net: Net, supply: Supply) -> List[Tuple[int, str]]:
 
 
 def display_name(key: str) -> str:
-    """Without what databases and lists put before a file's name; bytes that are no text are shown as
-    escapes."""
+    """The key without the prefix that databases and lists put before a file's name; bytes that are not text
+    are shown as escapes."""
     name = _NUMBERED_LINE.sub("", _NUMBERED_KEY.sub("", key))
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)

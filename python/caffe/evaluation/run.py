@@ -1,4 +1,4 @@
-"""From a net to figures."""
+"""Runs a net and computes its metrics."""
 from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple
@@ -10,7 +10,7 @@ from .tasks import Task, task_of
 
 
 class Evaluation(NamedTuple):
-    """figures: what JSON gets. text: for a terminal. page: makes the HTML page."""
+    """figures: the metrics for JSON. text: for a terminal. page: makes the HTML page."""
 
     figures: Dict[str, Any]
     task: Task
@@ -27,10 +27,10 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(subject: Subject, worst: int = 24, pictures: bool = True, progress: bool = False) -> Evaluation:
-    """Reads each record of the subject's data once and scores the answers.
+    """Reads each record of the subject's data once and scores the results.
 
-    worst: how many mistakes to keep; pictures: with what the net saw of them, for the page. Raises
-    InvalidArgument where labels do not fit the scores, or the net gives what cannot be scored.
+    worst: number of mistakes to keep. pictures: keep the net's input with each mistake, for the page.
+    Raises InvalidArgument if labels do not match the scores, or the net's outputs cannot be scored.
     """
     task = task_of(subject)
     task.keep(worst, pictures)

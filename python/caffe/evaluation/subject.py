@@ -1,4 +1,4 @@
-"""The net that is evaluated: its definition for one pass over the data, and the meaning of its blobs."""
+"""The net to evaluate: its definition for one pass over the data, and the meaning of its blobs."""
 from __future__ import annotations
 
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -17,10 +17,10 @@ _DETECTORS = ("DetectionOutput", "YoloDetectionOutput", "Yolov3DetectionOutput")
 
 
 class Subject:
-    """A trained net of phase TEST, and what is known of its answers.
+    """A trained net of phase TEST, and what is known about its outputs.
 
-    names: of the classes by label, or empty. title: what pages call it. weights: files that were
-    loaded. scores_blob: what the user named, or "".
+    names: class names by label, or empty. title: name for pages. weights: the files loaded.
+    scores_blob: the blob that the user named, or "".
     """
 
     def __init__(self, net: Net, title: str, weights: str, names: Sequence[str] = (), scores_blob: str = "") -> None:
@@ -31,7 +31,7 @@ class Subject:
         self.untrained: List[str] = []
 
     def untrained_text(self) -> str:
-        """Says which layers no file of weights has; "" where there is none."""
+        """A sentence that lists layers without weights in the files; "" if there are none."""
         if not self.untrained:
             return ""
         layers = ", ".join(f"'{name}'" for name in self.untrained[:5]) + (", ..." if len(self.untrained) > 5 else "")
@@ -39,7 +39,7 @@ class Subject:
                 "keep those of their fillers; give the weights of this net")
 
     def layers(self, *types: str) -> Iterator[Any]:
-        """LayerParameters of these types, the last first."""
+        """LayerParameters of these types, in reverse order."""
         return (layer for layer in reversed(self.definition.layer) if layer.type in types)
 
     @property
@@ -49,7 +49,7 @@ class Subject:
 
     def comparison(self) -> Any:
         """The layer that compares scores with labels: the last Accuracy, else the last loss. Raises
-        InvalidArgument where there is none, or none that reads the blob that the user named."""
+        InvalidArgument if there is none, or none that reads the blob that the user named."""
         found = [layer for layer in self.layers(*_COMPARISONS) if len(layer.bottom) >= 2]
         if self.scores_blob:
             found = [layer for layer in found if layer.bottom[0] == self.scores_blob]
@@ -66,7 +66,7 @@ class Subject:
         return ", ".join(f"'{blob}'" for blob in blobs)
 
     def detector(self) -> Optional[Tuple[str, str, Any]]:
-        """(blob of detections, blob of truths, the layer that says more of them) of a detector."""
+        """(blob of detections, blob of ground truth, the layer with more options) of a detector."""
         for layer in self.layers("DetectionEvaluate"):
             return layer.bottom[0], layer.bottom[1], layer
         for layer in self.layers(*_DETECTORS):
@@ -75,7 +75,7 @@ class Subject:
         return None
 
     def ignored_label(self) -> Optional[int]:
-        """The label of what is not scored, or None."""
+        """The label that is not scored, or None."""
         for layer in self.layers(*_COMPARISONS):
             for field in (layer.loss_param, layer.accuracy_param):
                 if field.HasField("ignore_label"):
@@ -83,8 +83,8 @@ class Subject:
         return None
 
     def makes_probabilities(self, blob: str) -> Optional[bool]:
-        """True where a blob of scores holds probabilities, False where a softmax makes probabilities of it,
-        None for other scores, such as those of a hinge loss."""
+        """True if a blob of scores holds probabilities, False if a softmax is still to be applied, None
+        for other scores, such as those of a hinge loss."""
         makers = [layer.type for layer in self.definition.layer if blob in layer.top]
         if makers and makers[-1] == "Softmax":
             return True
@@ -94,8 +94,8 @@ class Subject:
         return True if "MultinomialLogisticLoss" in readers else None
 
     def picture(self, slot: int) -> Optional[np.ndarray]:
-        """The net's input of an item of the batch as an image, with mean and scale undone: (H, W, 3), uint8,
-        red, green and blue. None where the input is no image."""
+        """The net's input for an item of the batch as an image, with mean and scale undone: (H, W, 3), uint8,
+        red, green and blue. None if the input is not an image."""
         pixels = np.array(self.net.blobs[self.data_layer.top[0]].data[slot], np.float32)
         if pixels.ndim != 3 or pixels.shape[0] not in (1, 3) or min(pixels.shape[1:]) < 2:
             return None
@@ -115,7 +115,7 @@ class Subject:
 
 
 class NetWish(NamedTuple):
-    """For which state, and how, the net is built: as the flags of `caffe test`."""
+    """The state and options with which to build the net: those of the flags of `caffe test`."""
 
     level: int = 0
     stages: Sequence[str] = ()
@@ -125,12 +125,12 @@ class NetWish(NamedTuple):
 
 def open_subject(model: str, weights: str = "", labels: Sequence[str] = (), scores: str = "", title: str = "",
                  wish: NetWish = NetWish()) -> Subject:
-    """Builds the net of a prototxt for one pass over its TEST data, with weights of files separated by commas.
+    """Builds the net of a prototxt for one pass over its TEST data, with comma-separated files of weights.
 
-    Data layers read in order from the first record on, and records that cannot be read are left out.
-    labels: names of the classes; by default those that the weights or the data know. scores: the
-    blob with the scores, where the net has several. Raises IoError for files that cannot be read,
-    InvalidArgument for a net that is wrong, has weights of another, or has no data.
+    Data layers read in order from the first record, and records that cannot be read are skipped.
+    labels: class names; by default those in the weights or the data. scores: the blob with the scores,
+    if the net has several. Raises IoError for files that cannot be read, InvalidArgument for a net that
+    is invalid, does not match its weights, or has no data.
     """
     net = Net(_prepared(_definition(model, wish)), TEST, level=wish.level, stages=list(wish.stages), lenient=wish.lenient,
               precision=wish.precision)
@@ -146,7 +146,7 @@ def open_subject(model: str, weights: str = "", labels: Sequence[str] = (), scor
 
 
 def _untrained(net: Net, files: List[str]) -> List[str]:
-    """Layers with parameters that no file has, nor one that shares its parameters by name."""
+    """Layers with parameters that neither a file nor a layer that shares them by name provides."""
     if any(file.endswith(".h5") for file in files):
         return []
     given = set()
@@ -179,12 +179,12 @@ def _definition(model: str, wish: NetWish) -> Any:
             return message
     except (OSError, UnicodeError, text_format.ParseError):
         pass
-    # Definitions of older Caffes; and what is wrong is said with its line.
+    # Reads definitions of older Caffes, and reports errors with their line.
     return Net(model, TEST, level=wish.level, stages=list(wish.stages), lenient=wish.lenient, keep_all=False).definition
 
 
 def _prepared(net: Any) -> Any:
-    """A copy whose data layers read in order, and leave out what is broken."""
+    """A copy whose data layers read in order, and skip broken records."""
     prepared = caffe_pb2.NetParameter()
     prepared.CopyFrom(net)
     for layer in prepared.layer:

@@ -1,4 +1,4 @@
-"""Keeps the worst of many items without keeping the others."""
+"""Keeps the worst of many items without storing the others."""
 from __future__ import annotations
 
 import heapq
@@ -6,7 +6,7 @@ from typing import Any, Callable, List, Tuple
 
 
 class Worst:
-    """At most `count` items with the largest badness; of equal ones the first."""
+    """Keeps at most `count` items with the largest badness; the first wins ties."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -14,7 +14,7 @@ class Worst:
         self._number = 0
 
     def offer(self, badness: Any, make: Callable[[], Any]) -> None:
-        """Calls make() for the item, only where it is kept so far."""
+        """Calls make() to get the item, but only if it ranks among the worst so far."""
         self._number -= 1
         if self._count == 0 or (len(self._heap) == self._count and self._heap[0][:2] > (badness, self._number)):
             return
@@ -25,5 +25,5 @@ class Worst:
             heapq.heapreplace(self._heap, entry)
 
     def items(self) -> List[Any]:
-        """The worst first."""
+        """The items, the worst first."""
         return [item for _, _, item in sorted(self._heap, key=lambda entry: entry[:2], reverse=True)]

@@ -1,7 +1,7 @@
 """Training and inference on NumPy arrays: caffe.fit() and the object that it returns.
 
-`definitions` reads nets and solvers, `arrays` checks records beside the inputs of a net, `passes`
-feeds batches and reads results, `fitted` puts them together.
+`definitions` reads nets and solvers, `arrays` matches records with the inputs of a net, `passes`
+feeds batches and reads results, `fitted` combines them.
 """
 from .fitted import Fit, fit
 

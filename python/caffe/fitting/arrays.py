@@ -1,4 +1,4 @@
-"""Arrays of records beside the inputs of a net: checked once, before anything is trained."""
+"""Matches arrays of records with the inputs of a net, and checks them once before training."""
 from collections.abc import Mapping
 
 import numpy as np
@@ -8,25 +8,25 @@ from ..pycaffe import as_array
 
 _CHECKED_AT_ONCE = 1 << 22  # numbers
 
-# Losses and scores whose second bottom has classes, and the options that hold the axis of the scores.
+# Losses and scores whose second bottom holds class labels, and the options with the axis of the scores.
 _OF_CLASSES = {"SoftmaxWithLoss": "softmax_param", "Accuracy": "accuracy_param", "InfogainLoss": "infogain_loss_param",
                "MultinomialLogisticLoss": None, "HingeLoss": None}
 
 
 class Records:
-    """Arrays by the name of the input that they are for, with as many records each."""
+    """Arrays by input name, all with the same number of records."""
 
     def __init__(self, arrays, labels=()):
         self.arrays = arrays
-        self.labels = tuple(labels)  # names of those that were given as y
+        self.labels = tuple(labels)  # names of the inputs given as y
         self.count = len(next(iter(arrays.values())))
 
     def take(self, numbers):
-        """The records with these numbers: Records of copies."""
+        """Copies of the records with these numbers, as Records."""
         return Records({name: array[numbers] for name, array in self.arrays.items()}, self.labels)
 
     def fill(self, net, indices):
-        """Puts records into the input blobs of `net`, which get the batch's shape."""
+        """Copies records into the input blobs of `net`, which take on the batch's shape."""
         for name, array in self.arrays.items():
             blob = net.blobs[name]
             if blob.shape[0] != len(indices):
@@ -38,7 +38,7 @@ class Records:
                 view[...] = array[indices]
 
     def fill_in_order(self, net, first, last):
-        """The same for records first to last - 1."""
+        """Like fill(), for records first to last - 1."""
         for name, array in self.arrays.items():
             blob = net.blobs[name]
             if blob.shape[0] != last - first:
@@ -47,7 +47,7 @@ class Records:
 
 
 def count_of(x):
-    """How many records were given as x, an array or a dict of arrays. Raises InvalidArgument for none."""
+    """Number of records in x, an array or a dict of arrays. Raises InvalidArgument if there are none."""
     arrays = {f"x[{name!r}]": values for name, values in x.items()} if isinstance(x, Mapping) else {"x": x}
     if not arrays:
         raise InvalidArgument("fit: x is an empty dict; give an array for each input of the net")
@@ -59,9 +59,9 @@ def count_of(x):
 
 
 def by_input(values, inputs, what, taken=()):
-    """{input: array} of what a caller has given as x or y: a dict, or an array for one of `inputs`.
+    """{input: array} for the caller's x or y, which is a dict, or an array for one of `inputs`.
 
-    `taken`: inputs that others are given for.
+    `taken`: inputs that already have arrays.
     """
     if isinstance(values, Mapping):
         unknown = [name for name in values if name not in inputs]
@@ -87,7 +87,7 @@ def _said(name, what):
 
 
 def _fitting(array, name, what, shape):
-    """A view of the array with records of the shape that the input has; axes of extent 1 may be left out."""
+    """A view of the array whose records have the input's shape; axes of extent 1 may be missing."""
     if array.ndim == 0:
         raise InvalidArgument(f"{_said(name, what)} is one number; give an array whose first axis counts records")
     own, wanted = array.shape[1:], tuple(shape[1:])
@@ -118,7 +118,7 @@ def _check_finite(array, name, what):
 
 
 def _classes(layer, net, array):
-    """How many classes the layer has for labels `array`, or None where they are no numbers of classes."""
+    """The layer's number of classes for labels `array`, or None if the array cannot hold class labels."""
     scores = net.blobs[layer.bottom[0]].shape
     options = _OF_CLASSES[layer.type]
     axis = getattr(layer, options).axis if options else 1
@@ -129,7 +129,7 @@ def _classes(layer, net, array):
 
 
 def _ignored(layer):
-    """Labels below 0 or above the classes that the layer leaves out."""
+    """The labels, if any, that the layer ignores although they are no classes."""
     values = [options.ignore_label for options in (layer.loss_param, layer.accuracy_param) if options.HasField("ignore_label")]
     return values[:1]
 
@@ -155,7 +155,7 @@ def _check_labels(array, name, what, net):
 
 
 def label_inputs(net):
-    """Names of the inputs that only losses and scores read."""
+    """Names of the inputs that only losses and accuracies read."""
     readers = {name: [] for name in net.inputs}
     for layer in net.definition.layer:
         for bottom in layer.bottom:
@@ -165,10 +165,10 @@ def label_inputs(net):
 
 
 def records_for(net, x, y, call):
-    """Records for all inputs of `net`. Raises InvalidArgument for what does not fit, with the number
-    of the first record that is wrong.
+    """Records for all inputs of `net`. Raises InvalidArgument for values that do not fit, with the number
+    of the first wrong record.
 
-    `call`: the function whose arguments x and y are, for errors.
+    `call`: name, for errors, of the function whose arguments x and y are.
     """
     try:
         return _records(net, x, y)

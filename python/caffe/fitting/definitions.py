@@ -7,22 +7,22 @@ from .._caffe import InvalidArgument
 from .._overrides import assignments
 from ..proto import caffe_pb2
 
-# Of a solver: which nets it trains and tests, and how often. fit() has its own nets and tests.
+# Fields that choose the nets of a solver and its tests. fit() has its own nets and tests.
 _FIELDS_OF_NETS = ("net", "net_param", "train_net", "train_net_param", "test_net", "test_net_param", "test_iter", "test_interval",
                    "test_initialization", "test_state", "metric", "metric_falls", "early_stopping", "early_stopping_delta")
 DEFAULT_SOLVER = {"type": "Adam", "base_lr": 0.001, "momentum": 0.9, "lr_policy": "fixed"}
 
 
 def read_net(net):
-    """A caffe_pb2.NetParameter in today's form, of a prototxt's name, a NetParameter or a NetSpec."""
+    """A caffe_pb2.NetParameter in the current format, from a prototxt's name, a NetParameter or a NetSpec."""
     if hasattr(net, "to_proto"):
         net = net.to_proto()
     return caffe_pb2.NetParameter.FromString(_caffe._read_net(net))
 
 
 def read_solver(solver):
-    """A caffe_pb2.SolverParameter without nets, of a prototxt's name, a SolverParameter or a dict of
-    fields; None: Adam with a rate of 0.001."""
+    """A caffe_pb2.SolverParameter without nets, from a prototxt's name, a SolverParameter or a dict of
+    fields; None selects Adam with a rate of 0.001."""
     if solver is None:
         solver = DEFAULT_SOLVER
     if isinstance(solver, Mapping):
@@ -42,7 +42,7 @@ def read_solver(solver):
 
 
 def set_batch(definition, batch):
-    """Makes all tops of Input layers have `batch` records, in each phase."""
+    """Sets the number of records of all tops of Input layers to `batch`, in each phase."""
     for layer in definition.layer:
         if layer.type == "Input":
             for shape in layer.input_param.shape:
@@ -51,7 +51,7 @@ def set_batch(definition, batch):
 
 
 def batch_of(definition):
-    """How many records the first Input layer has at a time. Raises InvalidArgument without one."""
+    """The batch size of the first Input layer. Raises InvalidArgument if there is none."""
     for layer in definition.layer:
         for shape in layer.input_param.shape if layer.type == "Input" else ():
             if shape.dim:
@@ -63,8 +63,8 @@ def batch_of(definition):
 
 
 def for_prediction(net, inputs):
-    """The definition that answers about `inputs`, of a net of phase TEST: without what needs other
-    inputs; what a softmax loss reads becomes probabilities."""
+    """The definition for inference from `inputs`, made from a net of phase TEST: layers that need other
+    inputs are removed, and the input of a softmax loss becomes probabilities."""
     if any(layer.type.endswith("Loss") for layer in net.definition.layer):
         return caffe_pb2.NetParameter.FromString(_caffe._deploy_net(net, list(inputs)))
     definition = caffe_pb2.NetParameter()

@@ -1,4 +1,4 @@
-"""fit(): a net trained on arrays, and what is asked of it afterwards."""
+"""fit() trains a net on arrays and returns a Fit for predictions and evaluation."""
 import sys
 import time
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from .passes import Feed, all_outputs, mean_outputs
 
 
 def _accuracy(labels, predicted):
-    """The share of records whose largest score is that of their label."""
+    """The share of records whose label has the largest score."""
     return float(np.mean(predicted.argmax(axis=1).reshape(-1) == np.asarray(labels).reshape(-1)))
 
 
 def _metrics(metric):
-    """{name: function(y, predictions)} of what a caller may give."""
+    """{name: function(y, predictions)} from the caller's argument."""
     if metric is None:
         return {}
     if isinstance(metric, Mapping):
@@ -42,7 +42,7 @@ def _whole(value, name, least):
 
 
 def _drawn(validation, count):
-    """How many of `count` records `validation` takes away from training."""
+    """How many of `count` records `validation` sets aside."""
     if validation is None or isinstance(validation, (tuple, list)):
         return 0
     if not isinstance(validation, (float, np.floating)) or not 0 < validation < 1:
@@ -54,15 +54,15 @@ def _drawn(validation, count):
 
 
 class Fit:
-    """A net that is trained on arrays, and goes on to answer. caffe.fit() makes it and has the arguments.
+    """A net trained on arrays, for further training and inference. caffe.fit() makes it; see there for arguments.
 
     Attributes:
-        history: a dict for each epoch: "epoch" (from 1), "iteration" (done by then), "lr" (of its
-            last iteration); means over its records of the training net's outputs that are single
-            numbers, and "loss"; the same of the validation data, named "val_...", and the metrics.
+        history: one dict per epoch: "epoch" (from 1), "iteration" (done so far), "lr" (of the last
+            iteration); the means over records of the training net's scalar outputs, and "loss"; the
+            same for the validation data, named "val_...", and the metrics.
         solver: the caffe.Solver that trains; `solver.net` is the net of phase TRAIN.
-        seed: of fillers, dropout, and the order of the records.
-        interrupted: True where Ctrl-C ended the last training.
+        seed: for fillers, dropout, and the order of the records.
+        interrupted: True if Ctrl-C ended the last training.
     """
 
     def __init__(self, net, x, y=None, epochs=None, batch=None, solver=None, validation=None, metric=None, callbacks=(), seed=None,
@@ -124,20 +124,20 @@ class Fit:
 
     @property
     def epochs(self):
-        """How many epochs are trained so far, in whole or in part: a float."""
+        """Number of epochs trained so far, including a fraction: a float."""
         return self.solver.iter / self._feed.iterations
 
     @property
     def net(self):
-        """The trained net for inference: phase TEST, without labels and losses, with the weights of the
-        training net in its memory. Its blobs can be read; predict() is faster than its forward()."""
+        """The trained net for inference: phase TEST, without labels and losses, sharing the training net's
+        weights. Its blobs can be read; predict() is faster than its forward()."""
         return self._net_of("inference")
 
     def train(self, epochs=None):
-        """Trains up to `epochs` epochs in all, or to the end that fit() was given. Returns the object.
+        """Trains up to `epochs` epochs in total, or to the end that fit() was given. Returns self.
 
-        It goes on where training ended, with the records that come next, after Ctrl-C and after
-        snapshots as well. Ctrl-C ends it after the iteration, and sets `interrupted`.
+        Continues where training ended, with the records that come next, also after Ctrl-C and from
+        snapshots. Ctrl-C ends training after the current iteration, and sets `interrupted`.
         """
         last = self._last if epochs is None else _whole(epochs, "epochs", 1) * self._feed.iterations
         self._feed.begin()
@@ -156,7 +156,7 @@ class Fit:
         try:
             at_end = self.solver.iter > 0 and self.solver.iter % self._feed.iterations == 0
             goes_on = True
-            if at_end and self._feed.means.records:  # the end of an epoch was interrupted
+            if at_end and self._feed.means.records:  # an interruption came at the end of an epoch
                 goes_on = self._end_epoch(0)
             if goes_on and last > self.solver.iter:
                 line = self._progress and sys.stderr is not None and sys.stderr.isatty()
@@ -167,13 +167,12 @@ class Fit:
         return self
 
     def predict(self, x, batch=None):
-        """What the trained net says of records.
+        """Outputs of the trained net for records.
 
-        x: an array whose first axis counts records, or a dict of them by input, as for fit(); batch:
-        how many records run at a time, fit()'s by default; the last batch is smaller. Returns an
-        array with a row for each record, or a dict of such arrays by output where the net has
-        several. The softmax of a loss is part of it. Raises InvalidArgument for arrays that do not
-        fit the net.
+        x: an array whose first axis counts records, or a dict of them by input, as for fit(). batch:
+        number of records per pass, by default that of fit(); the last batch may be smaller. Returns an
+        array with a row for each record, or a dict of such arrays by output if the net has several. The
+        softmax of a loss is included. Raises InvalidArgument for arrays that do not fit the net.
         """
         net = self._net_of("prediction")
         records = records_for(net, x, None, "predict")
@@ -181,18 +180,18 @@ class Fit:
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     def evaluate(self, x, y=None, batch=None, metric=None):
-        """Means over records of the outputs of the net of phase TEST that are single numbers.
+        """Means over records of the scalar outputs of the net of phase TEST.
 
-        Each record counts once: the last batch is smaller, and the mean of a batch weighs as much as
-        it has records. x, y: as for fit(); metric: as for fit(), added under its name. Returns a
-        dict, with "loss". Raises InvalidArgument for arrays that do not fit the net.
+        Each record counts once: the last batch may be smaller, and each batch is weighted by its number
+        of records. x, y: as for fit(); metric: as for fit(), added under its name. Returns a dict, with
+        "loss". Raises InvalidArgument for arrays that do not fit the net.
         """
         metrics = _metrics(metric)
         records = records_for(self._net_of("test"), x, y, "evaluate")
         return self._evaluate(records, metrics, self._batch if batch is None else _whole(batch, "batch", 1))
 
     def save(self, file):
-        """Writes definition and weights as a .caffemodel, whole or not at all. Raises IoError."""
+        """Writes definition and weights as a .caffemodel, atomically. Raises IoError."""
         self.solver.net.save(file)
 
     def snapshot(self):
@@ -210,7 +209,7 @@ class Fit:
         return values
 
     def _end_epoch(self, seconds):
-        """Adds a row to the history. Returns whether all callbacks want to go on."""
+        """Adds a row to the history. Returns False if a callback wants to stop."""
         feed = self._feed
         row = {"epoch": self.solver.iter // feed.iterations, "iteration": self.solver.iter, "lr": feed.lr, **feed.means.values()}
         if self._validation is not None:
@@ -225,12 +224,13 @@ class Fit:
     def _say(self, text):
         shown = self._progress and sys.stderr is not None and (sys.stderr.isatty() or _is_notebook(sys.stderr))
         if shown:
-            print(("\r\x1b[K" if sys.stderr.isatty() else "") + text, file=sys.stderr, flush=True)  # over the live line
+            print(("\r\x1b[K" if sys.stderr.isatty() else "") + text, file=sys.stderr, flush=True)  # overwrites the progress line
 
     def _net_of(self, use):
-        """A net of phase TEST that reads the training net's weights, made when it is first asked for.
+        """A net of phase TEST that shares the training net's weights, made on first use.
 
-        use: "test" has labels and losses; "prediction" has none, "inference" neither, and all blobs.
+        use: "test" has labels and losses; "prediction" has neither; "inference" is like "prediction" but
+        keeps all blobs.
         """
         if use not in self._nets:
             definition = self._definition if use == "test" else definitions.for_prediction(self._net_of("test"), self._inputs)
@@ -251,47 +251,48 @@ def fit(net, x, y=None, epochs=None, batch=None, solver=None, validation=None, m
                         solver={"base_lr": 0.01, "momentum": 0.9})
         print(run.history[-1], run.predict(x_new).argmax(axis=1))
 
-    net: a prototxt's name, a caffe_pb2.NetParameter or a caffe.NetSpec, whose data are Input layers
-    and whose training phase has a loss.
+    net: a prototxt's name, a caffe_pb2.NetParameter or a caffe.NetSpec. Its data come from Input layers,
+    and its training phase has a loss.
 
-    x, y: arrays of real numbers whose first axis counts records, finite and converted to float32
-    batch by batch, so that uint8 images and memory maps take no more memory. x is for the input
-    "data", or the first of two; y for "label", or the one that is left. A dict of arrays by input
-    says it for any net, in x, in y or in both. A record has the shape of its input without the
-    batch; axes of extent 1 may be missing. Labels are whole numbers from 0.
+    x, y: arrays of finite real numbers whose first axis counts records. They are converted to float32
+    batch by batch, so uint8 images and memory maps take no extra memory. x is for the input "data", or
+    for the first of two; y is for "label", or for the remaining input. For other nets pass dicts of
+    arrays by input as x, y or both. A record has the shape of its input without the batch axis; axes of
+    extent 1 may be missing. Labels are whole numbers from 0.
 
-    epochs: how often each record is used. Each is used once in an epoch, in an order drawn anew, or
-    as they come with shuffle=False; the last batch is smaller. Without it the solver's max_epoch
-    counts them, or its max_iter batches; with it, rate policies that end at max_iter end with the
-    training.
+    epochs: how often each record is used. Each epoch uses each record once, in a new random order, or
+    in the given order with shuffle=False; the last batch may be smaller. Without epochs, the solver's
+    max_epoch or max_iter ends the training; with epochs, rate policies that end at max_iter end with
+    the training.
 
-    batch: how many records a pass has; the first extent of the net's first Input layer by default.
-    iter_size of the solver adds up the gradients of several passes, and must divide their number.
+    batch: number of records per pass; by default the first extent of the net's first Input layer. With
+    the solver's iter_size, gradients accumulate over several passes; it must divide the number of
+    batches per epoch.
 
-    solver: a dict of fields of SolverParameter ({"type": "SGD", "base_lr": 0.01}), by the paths of
-    --set; a caffe_pb2.SolverParameter; or a solver prototxt's name, whose nets and tests are left
-    out. lr_policy is "fixed" in a dict that does not say. Default: Adam, rate 0.001. `snapshot` and
-    `snapshot_prefix` write snapshots as ever, `weights` loads weights to start from.
+    solver: a dict of fields of SolverParameter ({"type": "SGD", "base_lr": 0.01}), keyed like --set; a
+    caffe_pb2.SolverParameter; or a solver prototxt's name, whose nets and tests are ignored. lr_policy
+    defaults to "fixed" in a dict. Default: Adam, rate 0.001. `snapshot` and `snapshot_prefix` write
+    snapshots as usual, `weights` loads initial weights.
 
-    validation: (x, y), or a share of the records between 0 and 1, which are drawn by the seed and
-    not trained on. metric: "accuracy", a function of (y, predictions) that returns a number, or a
-    dict of those by name; computed on the validation data after each epoch.
+    validation: (x, y), or the share of the records, between 0 and 1, to set aside; the seed determines
+    which ones. metric: "accuracy", a function of (y, predictions) that returns a number, or a dict of
+    such functions by name; computed on the validation data after each epoch.
 
-    callbacks: a function or several, each called with the Fit after each epoch; training stops when
-    one returns False. What one raises ends the training and reaches the caller; caffe.Fit(...), with
-    the same arguments, then train() leaves an object all the same.
+    callbacks: a function or several, each called with the Fit after each epoch; training stops if one
+    returns False. An exception in a callback ends the training and reaches the caller; to keep the
+    object in that case, use caffe.Fit(...), with the same arguments, and then train().
 
-    seed: of the fillers, of dropout and of the order; else the solver's random_seed, else that of
-    caffe.set_random_seed(), else a new one. resume: a .solverstate of such a run; with the same
-    arrays, batch, validation and solver, training goes on bit by bit as without an interruption,
-    and takes the seed from there. The history begins again.
+    seed: for fillers, dropout and order; default: the solver's random_seed, else that of
+    caffe.set_random_seed(), else a new one. resume: a .solverstate of such a run; with the same arrays,
+    batch, validation and solver, training continues bit for bit as without an interruption, with the
+    seed of that run. The history starts empty.
 
     Ctrl-C ends the training after an iteration: fit() returns, `interrupted` is True, and train()
-    goes on. progress: a line for each epoch, in terminals and notebooks. precision, keep_all: as for
-    get_solver(); keep_all=True lets callbacks read every blob of solver.net.
+    continues. progress: prints a line per epoch, in terminals and notebooks. precision, keep_all: as
+    for get_solver(); keep_all=True lets callbacks read every blob of solver.net.
 
     Raises InvalidArgument, before training, for arrays that do not fit the net (shape, dtype,
-    number, NaN, labels that it has no class for), and for a net without Input layers or a loss.
+    number, NaN, labels without a class), and for a net without Input layers or a loss.
     """
     return Fit(net, x, y, epochs, batch, solver, validation, metric, callbacks, seed, resume, shuffle, progress, precision,
                keep_all).train()

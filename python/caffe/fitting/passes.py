@@ -1,4 +1,4 @@
-"""What feeds a net in training, batch by batch, and what reads results of nets in testing."""
+"""Feeds nets batch by batch in training, and reads the results of nets in testing."""
 import weakref
 
 import numpy as np
@@ -7,7 +7,7 @@ from .._caffe import InvalidArgument
 
 
 class Means:
-    """Means over records of the outputs of a net that are single numbers, and of its loss."""
+    """Means over records of a net's scalar outputs and of its loss."""
 
     def __init__(self, net):
         weights = net.blob_loss_weights
@@ -31,7 +31,7 @@ class Means:
         return found
 
     def add(self, results, records):
-        """Results of a pass of so many records."""
+        """Adds the results of a pass of `records` records."""
         for name, value in results.items():
             self.sums[name] = self.sums.get(name, 0.0) + records * value
         self.records += records
@@ -42,28 +42,28 @@ class Means:
 
 
 class Feed:
-    """Gives a solver's net each record once an epoch, in an order of the seed and of the epoch.
+    """Gives a solver's net each record once per epoch, in an order determined by seed and epoch.
 
-    The solver's iteration alone says which records come next, so training that begins at a
-    snapshot, or was interrupted, goes on with those that an uninterrupted run would have seen.
+    The solver's iteration alone determines which records come next, so training that resumes from a
+    snapshot, or after an interruption, sees the same records as an uninterrupted run.
 
-    members: the numbers of the records that are trained on; shuffle: False keeps their order.
+    members: the numbers of the training records; shuffle: False keeps their order.
     """
 
     def __init__(self, solver, records, members, batch, seed, shuffle):
         self.solver, self.net, self.records, self.members = solver, solver.net, records, members
         self.batch, self.seed, self.shuffle = batch, seed, shuffle
-        self.passes = solver.param.iter_size  # of an iteration
-        self.batches = -(-len(members) // batch)  # of an epoch
+        self.passes = solver.param.iter_size  # per iteration
+        self.batches = -(-len(members) // batch)  # per epoch
         if self.batches % self.passes:
             raise InvalidArgument(f"fit: {len(members)} records are {self.batches} batches of {batch}, which iter_size {self.passes} "
                                   "does not divide; choose another batch, or iter_size: 1")
-        self.iterations = self.batches // self.passes  # of an epoch
+        self.iterations = self.batches // self.passes  # per epoch
         self.means = Means(self.net)
         self.lr = 0.0
         self._order = self._epoch = None
-        self._results = []  # of the iteration's passes: [records, results or None]
-        # Without a reference back to this object and its arrays, which nothing would ever free.
+        self._results = []  # [records, results or None] for each pass of the iteration
+        # A strong reference back to this object would form a cycle that keeps its arrays alive for ever.
         fed = weakref.ref(self)
 
         def before_forward():
@@ -75,7 +75,7 @@ class Feed:
         solver._add_feed(before_forward)
 
     def begin(self):
-        """Forgets passes of an iteration that was not finished."""
+        """Discards the passes of an unfinished iteration."""
         self._results = []
 
     def _order_of(self, epoch):
@@ -86,7 +86,7 @@ class Feed:
         return self._order
 
     def before_forward(self):
-        """Gives the net the records of the next pass."""
+        """Fills in the records of the next pass."""
         self._read()
         epoch, place = divmod(self.solver.iter * self.passes + len(self._results), self.batches)
         numbers = self._order_of(epoch)[place * self.batch:(place + 1) * self.batch]
@@ -108,8 +108,8 @@ class Feed:
 
 
 def batches(net, records, batch):
-    """Runs `net` on all records in their order, the last batch smaller. Yields (records, outputs)
-    for each batch; the outputs are views."""
+    """Runs `net` on all records in order; the last batch may be smaller. Yields (records, outputs) for
+    each batch; the outputs are views."""
     for first in range(0, records.count, batch):
         last = min(first + batch, records.count)
         records.fill_in_order(net, first, last)
@@ -117,7 +117,7 @@ def batches(net, records, batch):
 
 
 def mean_outputs(net, records, batch):
-    """Means over the records of all outputs of `net` that are single numbers."""
+    """Means over the records of all scalar outputs of `net`."""
     means = Means(net)
     for count, _ in batches(net, records, batch):
         means.add(means.read(), count)

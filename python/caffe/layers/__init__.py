@@ -1,4 +1,4 @@
-"""Layers as functions for nets written in Python; in sub-packages, layers written in Python.
+"""Layers as functions, for nets written in Python; the sub-packages have layers written in Python.
 
     from caffe import layers as L
     top = L.Convolution(bottom, num_output=20, kernel_size=5)      # see caffe.net_spec

@@ -1,13 +1,13 @@
-"""A model is a folder: what `caffe new` makes of a folder of images.
+"""Makes a model's folder from a folder of images, for `caffe new`.
 
-    solver.prototxt       how it is trained; paths in it begin at the folder
+    solver.prototxt       how it is trained; paths are relative to the folder
     train_val.prototxt    the net for training and testing
-    deploy.prototxt       the net for use, of `caffe deploy`
-    data/                 what the data layers read
+    deploy.prototxt       the net for inference, made by `caffe deploy`
+    data/                 the input of the data layers
     snapshots/            weights
-    runs/                 a folder for each training: docs/runs.md
-    README.md             what it is, and the commands that take it
+    runs/                 one folder per training run: docs/runs.md
+    README.md             a description, and the commands that use the folder
 
-Datasets are in `datasets`, a module for each kind; nets in caffe.zoo; what is written for a task in
-`recipes`.
+`datasets` has a module for each kind of data set, caffe.zoo the nets, and `recipes` a module for each
+task.
 """

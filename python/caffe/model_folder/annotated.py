@@ -1,4 +1,4 @@
-"""Databases of images with boxes, made by convert_annoset."""
+"""Databases of images with boxes, made with convert_annoset."""
 from __future__ import annotations
 
 import math
@@ -12,12 +12,12 @@ from .. import InvalidArgument
 from .databases import run
 from .datasets import Dataset, Halves, ImportOptions, beside, checked_names
 
-_ORIENTATION = 0x0112  # EXIF's tag; from 5 on the sides are exchanged
+_ORIENTATION = 0x0112  # EXIF tag; from 5 on, width and height are swapped
 
 
 @dataclass
 class Box:
-    """In pixels of the image; difficult ones are not scored."""
+    """A box in pixels of the image; difficult boxes are not scored."""
 
     name: str
     xmin: float
@@ -38,8 +38,8 @@ class Annotated:
 
 
 class Boxes(Dataset):
-    """A set of images with boxes. Subclasses fill items, and val_items where the set says itself
-    what is for testing."""
+    """A set of images with boxes. Subclasses fill items, and val_items if the set defines its own
+    validation images."""
 
     task = "detection"
 
@@ -49,8 +49,8 @@ class Boxes(Dataset):
         self.val_items: Dict[Path, Annotated] = {}
 
     def check(self) -> None:
-        """Sets the classes, of which 0 is the background. Raises InvalidArgument for boxes that
-        are none, and where there is none at all."""
+        """Sets the classes; class 0 is the background. Raises InvalidArgument for invalid boxes, and if
+        there are no boxes at all."""
         names = set()
         for item in [*self.items.values(), *self.val_items.values()]:
             for box in item.boxes:
@@ -79,7 +79,7 @@ class Boxes(Dataset):
         return Halves("data/train", "data/val", len(halves[0]), len(halves[1]), more={"label_map": "data/labelmap.prototxt"})
 
     def _convert(self, folder: Path, half: str, files: Sequence[Path], map_file: Path, options: ImportOptions) -> None:
-        # convert_annoset reads words, so it gets links whose names have no spaces. Their names become the records'.
+        # convert_annoset splits lines at spaces, so it gets links without spaces. The link names become record names.
         links = folder / "links"
         lines = []
         for number, file in enumerate(files):
@@ -110,7 +110,7 @@ def _check_box(item: Annotated, box: Box) -> None:
 
 
 def _xml(item: Annotated) -> str:
-    """As VOC writes it, with boxes cut to the image."""
+    """XML in VOC's format, with boxes clipped to the image."""
     root = ElementTree.Element("annotation")
     size = ElementTree.SubElement(root, "size")
     for tag, value in (("width", item.width), ("height", item.height), ("depth", 3)):
@@ -131,13 +131,13 @@ def _quoted(name: str) -> str:
 
 
 def _word(path: Path, number: int) -> str:
-    """A relative path without spaces; where it had some, the number tells it from others."""
+    """A relative path without spaces; if spaces were replaced, the number keeps it unique."""
     word = "_".join(str(path).split())
     return word if word == str(path) else f"{number:06}/{word}"
 
 
 def size_of(file: Path) -> Tuple[int, int]:
-    """Width and height in pixels, as the image is shown: turned as its EXIF data say."""
+    """Width and height in pixels, after rotation by the image's EXIF orientation."""
     from PIL import Image
 
     try:
@@ -148,8 +148,8 @@ def size_of(file: Path) -> Tuple[int, int]:
 
 
 def upright_size(image: Any) -> Tuple[int, int]:
-    """(width, height) of a PIL image as readers of ours turn it."""
+    """(width, height) of a PIL image after the rotation that our readers apply."""
     if image.format == "PNG" and "exif" not in image.info:
-        return image.size  # of a PNG, getexif() would decode all pixels
+        return image.size  # getexif() would decode all pixels of a PNG
     is_turned = image.getexif().get(_ORIENTATION, 1) >= 5
     return (image.height, image.width) if is_turned else image.size

@@ -1,4 +1,4 @@
-"""Databases of images, made by the programs that lie beside `caffe`."""
+"""Makes databases of images with the programs that are installed next to `caffe`."""
 from __future__ import annotations
 
 import json
@@ -12,7 +12,7 @@ from .datasets import Halves, ImportOptions
 
 
 def run(program: Path, *words: object, cwd: Optional[Path] = None) -> str:
-    """What a program prints on standard output. Raises Error with its last line where it fails."""
+    """Runs a program and returns its standard output. Raises Error with its last line if it fails."""
     texts = [argument(word) if isinstance(word, Path) else str(word) for word in words]
     done = subprocess.run([str(program), *texts], capture_output=True, text=True, errors="replace", check=False, cwd=cwd)
     if done.returncode != 0:
@@ -22,12 +22,12 @@ def run(program: Path, *words: object, cwd: Optional[Path] = None) -> str:
 
 
 def argument(path: Path) -> str:
-    """A path as a word of a command line, where a dash at its beginning would make it a flag."""
+    """A path as a command-line argument; protects a leading dash, which would make it a flag."""
     return f"./{path}" if str(path).startswith("-") else str(path)
 
 
 def import_report(options: ImportOptions, *words: object) -> Dict[str, Any]:
-    """The report of `caffe data import`; what it left out and warns of is printed."""
+    """The report of `caffe data import`; prints its warnings and the files left out."""
     report = json.loads(run(options.program, *words))
     for warning in report["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
@@ -37,7 +37,7 @@ def import_report(options: ImportOptions, *words: object) -> Dict[str, Any]:
 
 
 def import_split(options: ImportOptions, folder: Path, *words: object) -> Halves:
-    """Imports one set into train and val below `folder`, by the share of the options."""
+    """Imports one set into train and val below `folder`, divided by the options' share."""
     report = import_report(options, *words, f"--val={100 * options.val:g}%")
     (folder / "train_val").rename(folder / "val")
     if report["validation_images"] == 0:
@@ -47,5 +47,5 @@ def import_split(options: ImportOptions, folder: Path, *words: object) -> Halves
 
 
 def mean_of(report: Dict[str, Any]) -> Tuple[float, ...]:
-    """Of each channel, with one digit behind the point."""
+    """Channel means, rounded to one decimal."""
     return tuple(round(value, 1) for value in report["mean_values"])

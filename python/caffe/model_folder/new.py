@@ -18,15 +18,15 @@ from .annotated import size_of
 from .databases import run
 from .datasets import Dataset, Halves, ImportOptions, open_dataset
 
-_LOOKED_AT = 200  # images whose sizes decide the net
+_LOOKED_AT = 200  # images whose sizes determine the choice of the net
 _MOST_EPOCHS = 100_000
 
 
 @dataclass
 class Wishes:
-    """What the user may say; None: chosen.
+    """Choices of the user; None: chosen automatically.
 
-    val: share of the images that is kept for testing. side: of the net's input, in pixels.
+    val: share of the images to keep for testing. side: of the net's input, in pixels.
     weights: a .caffemodel to start from.
     """
 
@@ -40,10 +40,10 @@ class Wishes:
 
 
 def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> recipes.Plan:
-    """Makes the folder `output`, whole or not at all, and returns what it is made for.
+    """Makes the folder `output` atomically, and returns its plan.
 
-    program: the program `caffe`. Raises InvalidArgument where the folder is there, where the set of
-    images or a wish does not fit; Error where an image cannot be stored.
+    program: the program `caffe`. Raises InvalidArgument if the folder exists, or if the set of images
+    or a choice does not fit; Error if an image cannot be stored.
     """
     if any("\ud800" <= letter <= "\udfff" or ord(letter) < 32 for letter in str(output)):
         raise InvalidArgument(f"{ascii(str(output))}: has bytes that are no UTF-8, or control characters, in its name; give another --output")
@@ -104,7 +104,7 @@ def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wi
 
 
 def _pixels(net: zoo.Net, weights: Optional[Path], halves: Halves) -> Tuple[Tuple[float, ...], float]:
-    """Mean and scale of the net's input: those that its weights know, else of these images."""
+    """Mean and scale of the net's input: those stored with its weights, else those of these images."""
     if weights is None:
         return halves.mean, 1 / 64
     info = model_info(weights)
@@ -118,7 +118,7 @@ def _pixels(net: zoo.Net, weights: Optional[Path], halves: Halves) -> Tuple[Tupl
 
 
 def _require_common_layer(weights: Path, definition: Any, net: zoo.Net) -> None:
-    """Raises InvalidArgument where no layer of the net has a name that one of the file has. Sizes are compared in training."""
+    """Raises InvalidArgument if the net and the file have no layer name in common. Training compares sizes later."""
     if weights.suffix == ".h5":
         return
     content = caffe_pb2.NetParameter()
@@ -147,7 +147,7 @@ def _usual_side(dataset: Dataset) -> int:
         try:
             sides.append(min(size_of(file)))
         except InvalidArgument:
-            continue  # what cannot be read is named when it is imported
+            continue  # the import will report unreadable images
     if not sides:
         raise InvalidArgument(f"{dataset.path}: none of the {len(files)} images that it names can be read")
     return int(statistics.median(sides))

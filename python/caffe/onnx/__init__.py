@@ -1,4 +1,4 @@
-"""Nets as ONNX models. Needs package onnx; onnxruntime, where it is installed, checks the numbers.
+"""Exports nets to ONNX and imports them. Needs package onnx; checks results with onnxruntime if it is installed.
 
     import caffe.onnx
     report = caffe.onnx.export("deploy.prototxt", "net.onnx", weights="net.caffemodel")

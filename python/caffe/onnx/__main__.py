@@ -1,4 +1,4 @@
-"""python -m caffe.onnx export, import: from the command line."""
+"""The command line: python -m caffe.onnx export, import."""
 import argparse
 import os
 import sys
@@ -98,13 +98,13 @@ def _print(report, file):
 
 
 def _arrays_in(file):
-    """Of a file of numpy.savez, by name."""
+    """The arrays in a file of numpy.savez, by name."""
     try:
         with np.load(file, allow_pickle=False) as arrays:
             return dict(arrays)
     except OSError as error:
         raise IoError(f"{file}: {error.strerror or error}") from None
-    except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):  # of other files, and of one array alone
+    except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):  # other files, and files of a single array
         raise InvalidArgument(f"{file}: is no file of arrays by input; write it with numpy.savez(file, data=...)") from None
 
 

@@ -1,4 +1,4 @@
-"""Caffe's own files for toolchains that read them: which layers these take, and a net of such layers alone."""
+"""Writes Caffe's own files for toolchains that read them, with only those layers that the toolchain supports."""
 import os
 from typing import NamedTuple
 
@@ -14,23 +14,23 @@ from .rewrites import rewrite_of
 _PRODUCTS = {"Convolution": "convolution_param", "ConvolutionDepthwise": "convolution_param",
              "Deconvolution": "convolution_param", "InnerProduct": "inner_product_param"}
 
-# Fields of the options of other layers that rewrites read.
+# Option fields of other layers that rewrites read.
 _OPTIONS = {"Bias": "bias_param", "Clip": "clip_param", "HardSigmoid": "hard_sigmoid_param", "Power": "power_param",
             "ReLU6": "relu6_param", "Swish": "swish_param", **_PRODUCTS}
 
-# A rewrite may write what has to be rewritten again.
+# The result of a rewrite may itself need a rewrite.
 _ROUNDS = 6
 
 
 def _is_dropout_of_fork(param):
-    """Whether a Dropout layer does something in testing, by options that BVLC's Caffe does not have."""
+    """True if a Dropout layer acts at test time, because of options that BVLC's Caffe does not have."""
     options = param.dropout_param
     return param.type == "Dropout" and (options.sample_weights_test or not options.scale_train)
 
 
 class LayerNode:
     """A layer as limits and rewrites see it. kind: its type; layer: its name; bottoms: names of blobs; attributes: the options
-    that it gives, by name; param: its LayerParameter; blobs: arrays of its parameters."""
+    that it sets, by name; param: its LayerParameter; blobs: arrays of its parameters."""
 
     def __init__(self, param, blobs, shapes):
         self.kind, self.layer, self.param, self.blobs = param.type, param.name, param, blobs
@@ -49,12 +49,12 @@ class LayerNode:
 
     @property
     def options(self):
-        """The message of its options, with their defaults."""
+        """The layer's option message, with defaults."""
         return getattr(self.param, _OPTIONS[self.kind])
 
     @property
     def channel_axis(self):
-        """Of a convolution or product: the axis of its top that has an extent for each output."""
+        """For a convolution or fully connected layer, the axis of its top that holds the output channels."""
         return self.options.axis % len(self.shape(0))
 
     def shape(self, index):
@@ -62,7 +62,7 @@ class LayerNode:
 
 
 class Draft:
-    """Layers that a rewrite writes in the place of `node`. Blobs are their names (str)."""
+    """Collects the layers with which a rewrite replaces `node`. A blob is represented by its name (str)."""
 
     def __init__(self, files, node):
         self._files, self._node = files, node
@@ -70,7 +70,7 @@ class Draft:
         self.nodes = []
 
     def layer(self, kind, *bottoms, blobs=(), **options):
-        """Appends a layer whose top has the shape of its first bottom, and returns the top. options: messages by field."""
+        """Appends a layer whose top has the shape of its first bottom; returns the top. options: messages by field."""
         name = self._files.name(f"{self._node.layer}_{kind.lower()}")
         param = caffe_pb2.LayerParameter(name=name, type=kind, bottom=bottoms, top=[name], **options)
         self.nodes.append(LayerNode(param, list(blobs), [self._shapes[blob] for blob in bottoms]))
@@ -78,7 +78,7 @@ class Draft:
         return name
 
     def power(self, blob, scale=1.0, shift=0.0):
-        """scale * blob + shift, without layers that change nothing."""
+        """scale * blob + shift, omitting layers without effect."""
         if scale == 1 and shift == 0:
             return blob
         return self.layer("Power", blob, power_param={"scale": scale, "shift": shift})
@@ -87,20 +87,20 @@ class Draft:
         return self.layer("Eltwise", one, other, eltwise_param={"operation": caffe_pb2.EltwiseParameter.PROD})
 
     def product_before(self, blob):
-        """The convolution or product that makes a blob which only this layer reads; its options and blobs may be changed.
-        None where there is none, or where its weights are others', too."""
+        """The convolution or fully connected layer that computes a blob which only this layer reads; its options and blobs may be
+        changed. None if there is no such layer, or if its weights are shared."""
         return self._files.product_before(blob, self._node)
 
 
 class _Written(NamedTuple):
-    """What stands in the place of a layer: its nodes, the blob in the place of its top, sentences."""
+    """The replacement of a layer: its nodes, the blob that replaces its top, and sentences for the report."""
     nodes: list
     top: str
     texts: list
 
 
 class CaffeFiles:
-    """A net for a profile of format "caffe": definition, rewritten (sentences by layer), problems (of profile's chip)."""
+    """A net for a profile with format "caffe". definition: the result; rewritten: sentences by layer; problems: of the chip."""
 
     def __init__(self, net, profile):
         self.net, self.profile, self.problems, self.rewritten = net, profile, [], {}
@@ -111,9 +111,9 @@ class CaffeFiles:
             names.take(taken)
         self.name = names.take
         self._sources = {*net.inputs, *(top for layer in layers if layer.type in SOURCES for top in layer.top)}
-        self._nodes = []  # what is written
-        self._others = {}  # blobs that are another one
-        self._renamed = {}  # inputs of the net that a layer overwrites in place: what they are called from there on
+        self._nodes = []  # LayerNodes of the result
+        self._others = {}  # blob -> the blob that replaces it
+        self._renamed = {}  # inputs overwritten in place -> their name from that layer on
         for index, param in enumerate(layers):
             self._later = layers[index + 1:]
             self._add(param)
@@ -124,7 +124,7 @@ class CaffeFiles:
         self.definition.layer.extend(written)
 
     def twin(self):
-        """A net of the definition with its weights."""
+        """A net with the resulting definition and weights."""
         twin = Net(self.definition, caffe_pb2.TEST)
         arrays = {node.layer: node.blobs for node in self._nodes}
         for name, blobs in twin.params.items():
@@ -141,7 +141,7 @@ class CaffeFiles:
         if not is_plain or any(blob in node.bottoms for node in self._nodes[places[-1] + 1:]):
             return None
         readers = {name for name, other in self._others.items() if other == blob}
-        if blob in reader.param.top:  # who reads it later reads what this layer makes of it
+        if blob in reader.param.top:  # later readers get this layer's result
             readers.discard(blob)
         else:
             readers.add(blob)
@@ -176,14 +176,14 @@ class CaffeFiles:
         self._nodes.append(node)
 
     def _can_be_replaced(self, layer):
-        """Not where an input of the net is an output, too, because both would have one name."""
+        """False if an input of the net, overwritten in place, is also an output: both would have the same name."""
         if len(layer.top) != 1 or not layer.bottom:
             return False
         top = layer.top[0]
         return not (top in layer.bottom and top in self._sources and top in self.net.outputs)
 
     def _rewrite(self, node, rounds):
-        """By the first of the profile's rewrites of which the chip takes all layers; None where there is none."""
+        """Applies the first of the profile's rewrites whose layers the chip supports; None if there is none."""
         for rewrite in (rewrite_of(name, "caffe") for name in self.profile.rewrites):
             if node.kind not in rewrite.operators:
                 continue
@@ -208,7 +208,7 @@ class CaffeFiles:
         return written
 
     def _replace(self, layer, written):
-        """Writes the nodes; the blob in the place of the layer's top gets its name."""
+        """Writes the nodes; the blob that replaces the layer's top takes its name."""
         nodes, top, wanted = written.nodes, written.top, layer.top[0]
         is_in_place = wanted in layer.bottom
         first = len(self._nodes)
@@ -221,7 +221,7 @@ class CaffeFiles:
             self._renamed[wanted] = top
             return
         if is_in_place:
-            # What the layer reads gets another name, because a blob has one layer that makes it.
+            # Renames the layer's input, because only one layer may compute a blob of this name.
             before = self.name(f"{wanted}_before")
             _rename(self._nodes, wanted, before)
             self._others = {name: before if other == wanted and name != wanted else other for name, other in self._others.items()}
@@ -235,7 +235,7 @@ def _rename(nodes, name, new_name):
 
 
 def write(files, path, weights):
-    """The definition to `path`, the weights to `weights`."""
+    """Writes the definition to `path` and the weights to `weights`."""
     partial = f"{path}.partial"
     with open(partial, "w", encoding="utf-8") as stream:
         stream.write(str(files.definition))
@@ -244,7 +244,7 @@ def write(files, path, weights):
 
 
 def compare(files, inputs, tolerance):
-    """The net's outputs, and Differences of those that are written, by name."""
+    """The net's outputs, and the Differences of the written net's outputs, by name."""
     twin = files.twin()
     original = Net(files.net.definition, caffe_pb2.TEST)
     original.share_with(files.net)

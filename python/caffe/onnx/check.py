@@ -1,4 +1,4 @@
-"""Whether onnxruntime computes what the net computes."""
+"""Compares the results of onnxruntime with those of the net."""
 import contextlib
 import importlib.util
 import os
@@ -18,18 +18,18 @@ _NET_TYPES = tuple(f"default_{field}" for field in _LAYER_TYPES)
 
 
 class Mismatch(Error):
-    """The model's outputs are not the net's."""
+    """The model's outputs differ from the net's."""
 
 
 class NotComputed(InvalidArgument):
-    """There is nothing to compare with."""
+    """The comparison is not possible."""
 
 
 def compare(net, report, stored, check, inputs, tolerance, may_change_blobs):
-    """Fills in report.differences, or why nothing was compared. Raises Mismatch, and InvalidArgument where `check` is True and
-    nothing can be compared.
+    """Fills in report.differences, or the reason why nothing was compared. Raises Mismatch; also InvalidArgument if `check` is True
+    and no comparison is possible.
 
-    stored: the model. may_change_blobs: whether nobody else sees the net.
+    stored: the model. may_change_blobs: True if nobody else uses the net.
     """
     report.not_compared = _reason_not_to_compare(check)
     if report.not_compared:
@@ -55,7 +55,7 @@ def compare(net, report, stored, check, inputs, tolerance, may_change_blobs):
 
 
 def require_near(differences, whose, tolerance):
-    """Raises Mismatch where an output's Difference is larger."""
+    """Raises Mismatch if an output's Difference exceeds the tolerance."""
     wrong = [f"{name}: {difference.text}" for name, difference in differences.items() if not difference.relative <= tolerance]
     if wrong:
         raise Mismatch(f"outputs of {whose} differ from the net's by more than {tolerance:g} of the largest number; "
@@ -64,8 +64,8 @@ def require_near(differences, whose, tolerance):
 
 
 def note_missing_numbers(report, expected, check):
-    """Moves outputs that are nothing but NaN from report.differences to report.without_numbers: any model with NaN would pass.
-    Raises InvalidArgument for them where `check` is True."""
+    """Moves all-NaN outputs from report.differences to report.without_numbers: any model with NaN would pass the comparison.
+    Raises InvalidArgument for them if `check` is True."""
     report.without_numbers = [name for name, array in expected.items() if np.size(array) and np.isnan(array).all()]
     for name in report.without_numbers:
         del report.differences[name]
@@ -75,15 +75,15 @@ def note_missing_numbers(report, expected, check):
 
 
 def compare_numbers(net, report, stored, other, inputs):
-    """How far the outputs of another stored model are from those of the report's: the root of the mean square difference,
-    relative to that of the outputs."""
+    """Root mean square difference between the outputs of another stored model and the report's model, relative to the root mean
+    square of the outputs."""
     arrays = inputs_of(net, report, inputs)
     expected, got = run(stored.source, arrays), run(other.source, arrays)
     return {name: relative_error(expected[name], got[name]) for name in expected}
 
 
 def relative_error(expected, got):
-    """Infinity where shapes differ, as of detections they may."""
+    """Infinity if shapes differ, which is possible for detections."""
     if np.shape(expected) != np.shape(got):
         return np.inf
     expected = np.asarray(expected, np.float64)
@@ -105,18 +105,18 @@ def _reason_not_to_compare(check):
 
 
 def run(model, arrays, also=()):
-    """Outputs by name of a model, computed by onnxruntime: an onnx.ModelProto, or a file, as models beyond 2 GiB need.
+    """Runs a model with onnxruntime and returns its outputs by name. The model is an onnx.ModelProto, or a file (required above 2 GiB).
 
-    also: tensors between its nodes whose arrays are returned, too. Raises NotComputed where onnxruntime has no kernel.
+    also: intermediate tensors to return, too. Raises NotComputed if onnxruntime lacks a kernel.
     """
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as errors
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    # Else sums of 8-bit products saturate on x86 processors without VNNI.
+    # Otherwise sums of 8-bit products saturate on x86 processors without VNNI.
     options.add_session_config_entry("session.x64quantprecision", "1")
     if isinstance(model, (str, os.PathLike)):
-        options.add_session_config_entry("session.disable_prepacking", "1")  # packing copies the weights, which are mapped
+        options.add_session_config_entry("session.disable_prepacking", "1")  # packing would copy the mapped weights
     try:
         with _source(model, also) as source:
             session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -128,7 +128,7 @@ def run(model, arrays, also=()):
 
 @contextlib.contextmanager
 def _source(model, also):
-    """What onnxruntime reads, a file or bytes, with more outputs."""
+    """The model for onnxruntime, a file or bytes, with additional outputs."""
     is_file = isinstance(model, (str, os.PathLike))
     if is_file and not also:
         yield os.fspath(model)
@@ -143,7 +143,7 @@ def _source(model, also):
     if not is_file:
         yield source
         return
-    with tempfile.NamedTemporaryFile(dir=os.path.dirname(model), suffix=".onnx") as file:  # where the model's weights are
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(model), suffix=".onnx") as file:  # in the folder of the model's weights
         file.write(source)
         file.flush()
         yield file.name
@@ -155,7 +155,7 @@ def _clear(message, fields):
 
 
 def _computes_as_models_do(net):
-    """Whether a net that has not run yet is its own twin, which saves memory for its weights."""
+    """True if a net that has not run yet can serve as its own twin, which saves memory for weights."""
     definition = net.definition
     return not any(definition.HasField(field) for field in _NET_TYPES) and all(
         layer.type == "Input" or layer.type not in SOURCES and not any(layer.HasField(field) for field in _LAYER_TYPES)
@@ -163,8 +163,8 @@ def _computes_as_models_do(net):
 
 
 def _twin(net):
-    """A net with the same weights that computes in float, as the model does, whose recurrent states are 0 and whose data comes
-    from the caller."""
+    """A net with the same weights for the comparison: it computes in float, as the model does, starts with zero recurrent states,
+    and gets its data from the caller."""
     definition = caffe_pb2.NetParameter()
     definition.CopyFrom(net.definition)
     _clear(definition, _NET_TYPES)

@@ -1,8 +1,8 @@
-"""Layers whose tops are decisions: places, labels and rows of boxes. Of two numbers that are a rounding apart one side takes
-this one, the other that one; both are right, and what follows is computed of other numbers.
+"""Compares layers whose tops are decisions: positions, labels and rows of boxes. If two candidates differ only by rounding, the two
+sides may choose differently. Both choices are right, but everything computed from them differs.
 
-So decisions are compared by what they choose, and what follows them by the same decisions: Decisions.forward() hands those of the
-other side to the net.
+So decisions are compared by the values that they choose, and Decisions.forward() passes the other side's decisions to the net, so
+that later layers compute from the same decisions.
 """
 from dataclasses import replace
 
@@ -11,12 +11,12 @@ import numpy as np
 from .differences import Difference, choices, numbers, rows
 from .layers.pooling import windows_of
 
-_COMPARED = {}  # by (layer type, top): function(LayerParameter, bottoms, own tops, the other side's tops, tolerance)
+_COMPARED = {}  # (layer type, top) -> function(LayerParameter, bottoms, own tops, the other side's tops, tolerance)
 
 
 def compares(kind, top):
-    """Decorator of a function that compares a top of layers of a type; it returns None where that top decides nothing. Of tops that
-    the other side does not tell it gets None."""
+    """Registers a function that compares a top of layers of a type; it returns None if that top decides nothing. Tops that the other
+    side does not provide are None."""
     def register(function):
         _COMPARED[kind, top] = function
         return function
@@ -24,16 +24,16 @@ def compares(kind, top):
 
 
 def decided_tops(layer_type, tops):
-    """Those of a layer's tops that may be decisions."""
+    """The tops of a layer that may be decisions."""
     return [blob for k, blob in enumerate(tops) if (layer_type, k) in _COMPARED]
 
 
 class Decisions:
-    """What a net and another side decide, which computes the same.
+    """Decisions of a net and of another side that computes the same function.
 
-    theirs: the other side's arrays by (index of a layer that decides, blob): its tops, which are handed to the net where they are
-    equal, and its bottoms, which are compared as numbers. differences: Difference by blob, of those of the net's blobs that are
-    decisions, after forward().
+    theirs: the other side's arrays by (index of a deciding layer, blob). Tops are passed to the net if the decisions are equal;
+    bottoms are compared as numbers. differences: after forward(), the Difference of each of the net's blobs that are
+    decisions.
     """
 
     def __init__(self, theirs, tolerance):
@@ -41,10 +41,10 @@ class Decisions:
         self.differences = {}
 
     def forward(self, net):
-        """Runs the net, whose inputs are set."""
+        """Runs the net; its inputs must be set."""
         begin, layers = 0, list(net.layers)
         for index, layer in enumerate(layers):
-            for blob in layer.layer_param.top:  # in place, behind a decision
+            for blob in layer.layer_param.top:  # an in-place layer overwrites a decision
                 self.differences.pop(blob, None)
             if decided_tops(layer.type, layer.layer_param.top):
                 net._forward(begin, index)  # pylint: disable=protected-access
@@ -54,7 +54,7 @@ class Decisions:
             net._forward(begin, len(layers) - 1)  # pylint: disable=protected-access
 
     def compare_outputs(self, net, blobs, arrays):
-        """After forward(): Differences by output. blobs: those of the net by output; arrays: the other side's."""
+        """After forward(): Differences by output. blobs: the net's blob of each output; arrays: the other side's."""
         return {name: self.differences.get(blob) or numbers(net.blobs[blob].data, arrays[name], self.tolerance)
                 for name, blob in blobs.items()}
 
@@ -77,7 +77,7 @@ class Decisions:
             self.differences[blob] = replace(max([found, *below], key=lambda one: one.relative), decided=found.decided)
             if found.relative <= self.tolerance and own[k].shape == other[k].shape:
                 equal.append(k)
-        for k in equal:  # after all comparisons, which may look at several tops
+        for k in equal:  # after all comparisons, because they may read several tops
             own[k][...] = other[k]
 
 
@@ -103,7 +103,7 @@ def arg_max(param, bottoms, own, other, tolerance):
 
 @compares("Pooling", 1)
 def mask(param, bottoms, own, other, _tolerance):
-    """The other place must lie in the same window."""
+    """The other side's position must lie in the same window."""
     image, own, other = bottoms[0], own[1], other[1]
     planes, extents = image.reshape(-1, int(np.prod(image.shape[2:]))), image.shape[2:]
     windows = windows_of(param.pooling_param, extents, own.shape[2:])
@@ -121,7 +121,7 @@ def mask(param, bottoms, own, other, _tolerance):
 
 @compares("Threshold", 0)
 def threshold(param, bottoms, own, other, _tolerance):
-    """Both answers are right at the threshold itself, so each is as far off as the number is from it."""
+    """At the threshold itself both answers are right, so the difference is the number's distance from the threshold."""
     limit = param.threshold_param.threshold
     return choices(own[0], other[0], lambda top: bottoms[0] if top is own[0] else np.full(np.shape(top), limit, np.float32))
 
@@ -130,7 +130,7 @@ def threshold(param, bottoms, own, other, _tolerance):
 @compares("YoloDetectionOutput", 0)
 @compares("Yolov3DetectionOutput", 0)
 def detections(_param, _bottoms, own, other, tolerance):
-    """Rows (item, label, score, xmin, ymin, xmax, ymax). Without any Caffe writes a row of label -1."""
+    """Rows (item, label, score, xmin, ymin, xmax, ymax). Without detections Caffe writes a row with label -1."""
     own, other = own[0], other[0]
     if own.shape[-1] != 7 or other.shape[-1] != 7:
         return numbers(own, other, tolerance)
@@ -141,7 +141,7 @@ def detections(_param, _bottoms, own, other, tolerance):
 @compares("Proposal", 0)
 @compares("Proposal", 1)
 def proposals(_param, _bottoms, own, other, tolerance):
-    """Rows (item, xmin, ymin, xmax, ymax), and score of each, as far as the other side tells both."""
+    """Rows (item, xmin, ymin, xmax, ymax), and the score of each, if the other side provides both."""
     told = [(ours.reshape(len(ours), -1), theirs.reshape(len(theirs), -1)) for ours, theirs in zip(own, other) if theirs is not None]
     counts = [len(theirs) for _, theirs in told]
     if len(set(counts)) > 1:
@@ -156,12 +156,12 @@ def proposals(_param, _bottoms, own, other, tolerance):
 
 @compares("Nms", 0)
 def peaks(_param, _bottoms, own, other, tolerance):
-    """Of each map a row with the number of peaks, then rows (x, y, height), then 0."""
+    """For each map a row with the number of peaks, then rows (x, y, height), padded with zeros."""
     own, other = own[0], other[0]
     if own.shape != other.shape:
         return numbers(own, other, tolerance)
     places = np.indices(own.shape[:3]).reshape(3, -1)
-    which = np.stack([places[0] * own.shape[1] + places[1], places[2] == 0], 1)  # map, and whether it is the number's row
+    which = np.stack([places[0] * own.shape[1] + places[1], places[2] == 0], 1)  # index of the map; True for the row with the count
     own, other = (np.concatenate([which, top.reshape(-1, 3)], 1) for top in (own, other))
     own, other = (table[table[:, 1:].any(axis=1)] for table in (own, other))
     return rows(own, other, [1, 1, *[_largest(own[:, 2:4])] * 2, _largest(own[:, 4])], tolerance)
@@ -172,7 +172,7 @@ def _largest(array):
 
 
 def _taken(values, places, axis):
-    """values along an axis, NaN where there is no such place."""
+    """Takes values at positions along an axis; NaN for invalid positions."""
     extent = values.shape[axis]
     known = (places == np.floor(places)) & (places >= 0) & (places < extent)
     taken = np.take_along_axis(values, np.where(known, places, 0).astype(np.int64), axis)

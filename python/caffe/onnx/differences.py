@@ -1,4 +1,4 @@
-"""How far two arrays are apart: numbers, decisions by what they choose, and rows as sets.
+"""Measures the difference between two arrays: of numbers, of decisions by their chosen values, and of rows as sets.
 
 Each function returns a Difference. `expected` is the net's array, `got` the other side's.
 """
@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_MISSING_ROWS = 0.01  # share that may be missing: boxes whose scores or overlaps are a rounding from a threshold
-_CHUNK = 256  # rows that are compared with all others at once
+_MISSING_ROWS = 0.01  # share of rows that may be missing: boxes whose scores or overlaps differ from a threshold by rounding
+_CHUNK = 256  # rows compared with all others at once
 
 
 @dataclass
 class Difference:
-    """relative: the largest difference, in units of the largest number expected (for decisions: of the numbers decided about);
-    infinity where nothing can be compared. text: how the arrays differ, for an error. decided: what was decided otherwise, as
-    in "3 of 40"; "" where nothing was."""
+    """relative: the largest difference, divided by the largest number expected (for decisions: of the numbers decided about);
+    infinity if no comparison is possible. text: how the arrays differ, for errors. decided: number of different decisions, as
+    in "3 of 40"; "" if none."""
     relative: float
     text: str = ""
     decided: str = ""
 
 
 def numbers(expected, got, tolerance=0):
-    """Element by element."""
+    """Compares element by element."""
     expected, got = np.asarray(expected, np.float64), np.asarray(got, np.float64)
     if expected.shape != got.shape:
         return _other_shape(expected, got)
@@ -41,9 +41,9 @@ def numbers(expected, got, tolerance=0):
 
 
 def choices(expected, got, values):
-    """Decisions: equal as far as the numbers that both have chosen are equal.
+    """Compares decisions: they are as close as the values that they chose.
 
-    values: function of an array of decisions; the numbers that they choose, of the same shape, NaN for what cannot be chosen.
+    values: a function that maps an array of decisions to the chosen values, of the same shape, with NaN for invalid choices.
     """
     expected, got = np.asarray(expected), np.asarray(got)
     if expected.shape != got.shape:
@@ -64,10 +64,10 @@ def choices(expected, got, values):
 
 
 def rows(expected, got, scales, tolerance):
-    """Rows (R, columns) and (S, columns) as sets: of nearly equal scores either may come first.
+    """Compares rows (R, columns) and (S, columns) as sets, because rows with nearly equal scores may be in either order.
 
-    scales: what a difference of each column is divided by. A row and one row of the other side within the tolerance are the same;
-    up to 1 percent of the rows may be missing on each side.
+    scales: a divisor for the differences of each column. Two rows within the tolerance are the same; up to 1 percent of the rows may
+    be missing on each side.
     """
     expected, got = (np.asarray(array, np.float64) / scales for array in (expected, got))
     partners, owners = _pairs(expected, got, tolerance)
@@ -86,15 +86,15 @@ def rows(expected, got, scales, tolerance):
 
 
 def _pairs(those, others, tolerance):
-    """Pairs rows of both sides within the tolerance, each with one, and as many as can be paired: of each row of those the index
-    among the others, and the other way round; -1 for none."""
+    """A maximum matching of rows of both sides that lie within the tolerance. Returns for each row of `those` its partner's index in
+    `others`, and vice versa; -1 for none."""
     if those.shape == others.shape and (np.abs(those - others) <= tolerance).all():  # the usual case, and faster
         return np.arange(len(those)), np.arange(len(those))
     near = [np.flatnonzero(row <= tolerance) for chunk in _distances(those, others) for row in chunk]
     partners, owners = np.full(len(those), -1), np.full(len(others), -1)
     for start in range(len(those)):
         free, reached_from = _nearest_free(start, near, owners)
-        while free >= 0:  # each row on the way takes the one after it
+        while free >= 0:  # each row on the augmenting path takes the next partner
             row = reached_from[free]
             owners[free] = row
             partners[row], free = free, partners[row]
@@ -102,8 +102,8 @@ def _pairs(those, others, tolerance):
 
 
 def _nearest_free(start, near, owners):
-    """A row without an owner near row `start`, or near an owner of one that is near, and so on; -1 for none. Also from which row
-    each was reached."""
+    """Breadth-first search for a row without an owner, from row `start` along rows that are near; -1 if there is none. Also returns
+    from which row each was reached."""
     reached_from, queue = {}, [start]
     for row in queue:
         for other in near[row]:
@@ -117,7 +117,7 @@ def _nearest_free(start, near, owners):
 
 
 def _distances(those, others):
-    """In pieces of some rows: of each of those the distance to each of the others, the largest of its columns'."""
+    """Yields chunks of rows: distances of each row of `those` to each of the others, the maximum over columns."""
     for first in range(0, len(those), _CHUNK):
         distances = np.zeros((len(those[first:first + _CHUNK]), len(others)))
         for ours, theirs in zip(those[first:first + _CHUNK].T, others.T):

@@ -1,4 +1,4 @@
-"""From a net to an ONNX model."""
+"""Converts a net to an ONNX model."""
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -26,18 +26,18 @@ from .storing import Storage
 OLDEST_OPSET = 11
 DEFAULT_OPSET = 13
 
-# Layers whose tops follow from shapes alone.
+# Layers whose tops depend on shapes only.
 _CONSTANT = {"PriorBox"}
 
 
 @dataclass
 class Request:
-    """What the caller of export() asked for."""
+    """The options of a call of export()."""
     opset: int = None
     detection: str = None
     profile: Profile = None
     allow_unsupported: bool = False
-    info: object = None  # ModelInfo of the net
+    info: object = None  # the net's ModelInfo
 
     def __post_init__(self):
         profile = self.profile if self.profile and self.profile.format == "onnx" else None
@@ -56,23 +56,22 @@ class Request:
 
 @dataclass
 class Report:
-    """What export() has made.
+    """The result of export().
 
-    model: the onnx.ModelProto; None for a profile of Caffe's files. Where it was written and
-    exceeds 2 GiB, its weights are in the second file alone: run() takes the file. inputs, outputs:
-    shapes by name; a None is an extent that depends on the data. blobs: the net's blobs by the
-    names of the outputs; they differ only where a layer in place overwrites an input. left_out:
-    reasons by the name of each layer that is not in the model. differences: of onnxruntime's
-    outputs from the net's, by name, relative to the largest number. decided_otherwise: by output,
-    how many places, labels or rows of boxes onnxruntime chose otherwise, between numbers that are
-    no further apart ("3 of 40"). decisions: tensors of layers that decide, by index of the layer
-    and blob. not_compared: why there are none; "" where there are. without_numbers: outputs whose
-    numbers are all NaN, so that comparing them means nothing. rewritten: what was written otherwise
-    for a profile's chip, by layer. problems: what would not run there, in a sentence for each layer
-    and reason. int8: names of the layers that compute in 8 bits. kept_float: why other layers with
-    weights do not, by name. int8_differences: of the outputs in 8 bits from those in float, the
-    root of the mean square relative to theirs. sensitivity: how far an output comes to differ by
-    each layer alone in 8 bits, the worst layer first.
+    model: the onnx.ModelProto; None for a profile of Caffe's files. If it was written to a file and
+    exceeds 2 GiB, its weights are only in the second file, and run() takes the file. inputs, outputs:
+    shapes by name; None is an extent that depends on the data. blobs: the net's blobs by output name;
+    they differ only if an in-place layer overwrites an input. left_out: the reason for each layer that
+    is not in the model, by name. differences: of onnxruntime's outputs from the net's, by name,
+    relative to the largest number. decided_otherwise: by output, how many positions, labels or rows of
+    boxes onnxruntime chose differently, with candidates within the tolerance ("3 of 40"). decisions:
+    tensors of layers that decide, by layer index and blob. not_compared: why there are no differences;
+    "" if there are. without_numbers: outputs that are all NaN, which makes a comparison meaningless.
+    rewritten: what was changed for a profile's chip, by layer. problems: what would not run there, one
+    sentence per layer and reason. int8: names of the layers that compute in 8 bits. kept_float: why
+    other layers with weights do not, by name. int8_differences: root mean square difference of the
+    8-bit outputs from the float outputs, relative to the latter. sensitivity: relative difference of
+    the outputs if this layer alone computes in 8 bits, the worst layer first.
     """
     model: object
     inputs: OrderedDict
@@ -96,25 +95,25 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
            allow_unsupported=False, batch=None, int8=None, keep_float=(), find_sensitive=False):
     """Writes a net for inference as an ONNX model.
 
-    net: a caffe.Net of phase TEST, or a prototxt with `weights` (.caffemodel or .h5). file: where
-    to write, weights beyond 2 GiB to FILE.data; None: nowhere. opset: version of ONNX's operators,
-    11 to the newest that package onnx knows; the profile's, or 13. detection: "nms" writes
-    DetectionOutput with NonMaxSuppression, "raw" leaves it out; the profile's, or "nms". check: run
-    the model in onnxruntime, too, and compare; by default where that is installed. inputs: arrays
-    by input, with which to compare; by default random numbers. tolerance: largest difference of an
-    output, relative to its largest number. profile: a chip's (profile_names()), or a file of one;
-    what it does not take is rewritten, or refused. allow_unsupported: what cannot be rewritten is
-    written all the same, and told in the report. batch: items, in the place of those of a
+    net: a caffe.Net of phase TEST, or a prototxt with `weights` (.caffemodel or .h5). file: output
+    file; weights beyond 2 GiB go to FILE.data; None writes no file. opset: version of ONNX's operators,
+    from 11 to the newest that package onnx supports; default: the profile's, or 13. detection: "nms"
+    writes DetectionOutput with NonMaxSuppression, "raw" omits it; default: the profile's, or "nms".
+    check: also run the model in onnxruntime and compare; default: if onnxruntime is installed. inputs:
+    arrays by input for the comparison; default: random numbers. tolerance: largest difference of an
+    output, relative to its largest number. profile: of a chip (profile_names()), or a profile's file;
+    operators that the chip does not support are rewritten, or refused. allow_unsupported: write
+    unsupported operators anyway, and list them in the report. batch: replaces the batch size of a
     prototxt's inputs. int8: a Calibration, or a file of one; the model then has QuantizeLinear and
-    DequantizeLinear around what is computed in 8 bits, once its float version has passed the
-    comparison. keep_float: names of layers that stay float. find_sensitive: with int8, how much
-    each layer alone changes the outputs; `inputs` should then be real data.
+    DequantizeLinear around 8-bit operators, added after its float version has passed the comparison.
+    keep_float: names of layers that stay float. find_sensitive: with int8, measures how much each
+    layer alone changes the outputs; `inputs` should then be real data.
 
-    Returns a Report. Raises Unsupported with all layers that ONNX cannot express or the profile's
-    chip does not take, Mismatch where the comparison fails, and InvalidArgument where `check` is
-    True and an output has no number to compare but NaN; then no file is written.
+    Returns a Report. Raises Unsupported, with all layers that ONNX cannot express or the profile's
+    chip does not support; Mismatch if the comparison fails; and InvalidArgument if `check` is True and
+    an output is all NaN. In these cases no file is written.
     """
-    if not tolerance >= 0:  # NaN neither
+    if not tolerance >= 0:  # also rejects NaN
         raise InvalidArgument(f"tolerance is {tolerance:g}; it must be a number from 0 up")
     if file is not None:
         require_place(file)
@@ -152,13 +151,13 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
 
 
 def _info_of(net, weights):
-    """What the net says of itself, else what its weights do."""
+    """The net's ModelInfo, else that of its weights."""
     info = model_info(net)
     return info if info.ByteSize() > 0 or weights is None else model_info(weights)
 
 
 def _quantize(net, report, request, storage, stored, int8, keep_float, inputs, find_sensitive):
-    """The model of 8-bit numbers; tells the report."""
+    """Makes the 8-bit model; adds its results to the report."""
     calibration = int8 if isinstance(int8, Calibration) else Calibration.load(int8)
     _require_own_ranges(net)
     quantized = quantize(stored, calibration, storage, keep_float)
@@ -180,7 +179,7 @@ def _quantize(net, report, request, storage, stored, int8, keep_float, inputs, f
 
 
 def _export_caffe(net, file, request, check, inputs, tolerance):
-    """Caffe's own files, for a toolchain that reads them."""
+    """Writes Caffe's own files, for a toolchain that reads them."""
     weights = None if file is None else weights_beside(os.fspath(file))
     files = caffe_files.CaffeFiles(net, request.profile)
     if files.problems and not request.allow_unsupported:
@@ -202,7 +201,7 @@ def _export_caffe(net, file, request, check, inputs, tolerance):
 
 
 def _require_own_ranges(net):
-    """Ranges are known by blob, and of an input that a layer overwrites in place only for what comes out."""
+    """Rejects inputs overwritten in place: ranges are stored by blob, and would be those of the result, not of the input."""
     for layer in net.layers:
         overwritten = set(layer.layer_param.bottom) & set(layer.layer_param.top) & set(net.inputs)
         if overwritten:
@@ -222,17 +221,17 @@ class _Exporter:
     def __init__(self, net, request):
         self.net, self.request = net, request
         self.onnx = Builder(request.opset)
-        self.tensors = {}  # of each blob, its last version
-        self.constants = {}  # arrays by tensor
-        self.shapes = {}  # of tensors
+        self.tensors = {}  # blob -> tensor of its latest version
+        self.constants = {}  # tensor -> array
+        self.shapes = {}  # tensor -> shape
         self.inputs, self.left_out = OrderedDict(), OrderedDict()
-        self.unread = set()  # blobs that no later layer has read
-        self.decisions = {}  # tensors by (index, blob), of layers that decide
+        self.unread = set()  # blobs that no later layer has read yet
+        self.decisions = {}  # of layers that decide: (index, blob) -> tensor
         self.unsupported = []
-        self.types = {}  # of layers, by name
+        self.types = {}  # layer name -> type
 
     def run(self, storage):
-        """A Report and the Stored model."""
+        """Returns a Report and the Stored model."""
         for blob in self.net.blobs:
             self.onnx.reserve(blob)
         for index in range(len(self.net.layers)):
@@ -258,7 +257,7 @@ class _Exporter:
                       problems=[str(problem) for problem in fitted.problems]), stored
 
     def decisions_for(self, outputs):
-        """Tops of layers that decide, and bottoms where such a top is an output; constants are neither."""
+        """Tops of layers that decide, and their bottoms if such a top is an output; without constants."""
         made = {name for node in self.onnx.nodes for name in node.output}
         result = {}
         for (index, blob), tensor in self.decisions.items():
@@ -300,7 +299,7 @@ class _Exporter:
             self.shapes[blob] = self.inputs[blob] = tuple(self.net.blobs[blob].shape)
 
     def is_constant(self, kind, param):
-        """Whether no top depends on the net's inputs."""
+        """True if no top depends on the net's inputs."""
         known = [self.tensors[blob] in self.constants for blob in param.bottom]
         return kind in _CONSTANT or (bool(known) and all(known) and len(param.top) > 0)
 
@@ -347,7 +346,7 @@ class _Exporter:
             self.decisions.update({(index, blob): self.tensors[blob] for blob in decided})
 
     def name_outputs(self):
-        """Gives tensors the names of their blobs; shapes and blobs of the outputs by name."""
+        """Gives tensors the names of their blobs; returns the shapes and blobs of the outputs by name."""
         self.onnx.layer = "outputs"
         made = {name for node in self.onnx.nodes for name in node.output}
         names, outputs, blobs = {}, OrderedDict(), OrderedDict()

@@ -1,4 +1,4 @@
-"""Weights in other files. A model is data, perhaps somebody else's: they are read from its own folder alone."""
+"""Weights in external files. A model may come from a stranger, so files are read only from its own folder."""
 import os
 import stat
 
@@ -8,12 +8,12 @@ from .._caffe import InvalidArgument
 
 
 def external_tensors(proto):
-    """All tensors of a model that lie in other files."""
+    """All tensors of a model that are stored in other files."""
     return [tensor for tensor in _tensors(proto) if tensor.data_location == TensorProto.EXTERNAL]
 
 
 def require_texts(proto):
-    """Raises InvalidArgument where a name is no UTF-8: protobuf gives such ones as bytes."""
+    """Raises InvalidArgument for names that are not UTF-8: protobuf returns them as bytes."""
     for message in _messages(proto):
         for field, value in message.ListFields():
             if field.type == field.TYPE_STRING:
@@ -27,7 +27,7 @@ def _tensors(proto):
 
 
 def _messages(message):
-    """A message and all in it, however deep."""
+    """Iterates over a message and all nested messages."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:

@@ -1,4 +1,4 @@
-"""Makes a graph fit a profile: rewrites what the chip does not take, and names what is left."""
+"""Makes a graph fit a profile: rewrites operators that the chip does not support, and lists the remaining problems."""
 from collections import OrderedDict
 
 import onnx as onnx_package
@@ -6,12 +6,12 @@ from onnx import helper
 
 from .rewrites import rewrite_of
 
-# A rewrite may write what has to be rewritten again.
+# The result of a rewrite may itself need a rewrite.
 _ROUNDS = 6
 
 
 class NodeView:
-    """A node as limits and rewrites see it. kind: its operator; layer: the name of the layer that wrote it; inputs and outputs:
+    """A node as limits and rewrites see it. kind: its operator; layer: name of the layer that wrote it; inputs and outputs:
     names of tensors; attributes: values by name."""
 
     def __init__(self, node, graph):
@@ -21,18 +21,18 @@ class NodeView:
         self.attributes = {attribute.name: _value(attribute) for attribute in node.attribute}
 
     def shape(self, index):
-        """Of an input; None for an extent that is unknown, or for all of them."""
+        """The shape of an input; None for an unknown extent, or for an unknown shape."""
         return self._graph.shapes.get(self.inputs[index]) if index < len(self.inputs) else None
 
     def output_shape(self, index):
         return self._graph.shapes.get(self.outputs[index])
 
     def constant(self, index):
-        """The array of an input that is a weight, or None."""
+        """The array of an input if it is a weight, else None."""
         return self._graph.builder.weights.get(self.inputs[index]) if index < len(self.inputs) else None
 
     def axes(self):
-        """Of a reduction, given as an attribute or as a constant input; None where it has all axes or they are unknown."""
+        """The axes of a reduction, from an attribute or a constant input; None for all axes, or if they are unknown."""
         axes = self.attributes.get("axes")
         given = self.constant(1) if axes is None else axes
         return None if given is None else [int(axis) for axis in given]
@@ -46,7 +46,7 @@ def _value(attribute):
 
 
 class _Graph:
-    """The builder's nodes with the shapes of their tensors."""
+    """The builder's nodes, with the shapes of their tensors."""
 
     def __init__(self, builder, inputs):
         self.builder = builder
@@ -64,7 +64,7 @@ class _Graph:
 
 
 class Fit:
-    """What was done. rewritten: sentences by layer; problems: (layer, why) of nodes that the chip does not take."""
+    """The result of fit(). rewritten: sentences by layer; problems: (layer, reason) of nodes that the chip does not support."""
 
     def __init__(self):
         self.rewritten, self.problems = OrderedDict(), []
@@ -103,7 +103,7 @@ def _rewrite_round(graph, profile, result):
 
 
 def _rewritten(view, builder, profile):
-    """The rewrite that has written a node anew, or None."""
+    """Applies the first suitable rewrite to a node; returns the rewrite, or None."""
     names = [*profile.always, *(profile.rewrites if profile.problems(view) else [])]
     builder.layer = view.layer
     first = len(builder.nodes)

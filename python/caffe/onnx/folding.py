@@ -1,5 +1,5 @@
-"""Folds what scales and shifts the channels of a convolution or a product into its weights, so that one operator is left that
-8-bit kernels know."""
+"""Folds a scale and shift per channel into the weights of the convolution or fully connected layer before it, so that 8-bit kernels
+can compute both as one operator."""
 import numpy as np
 from onnx import helper
 
@@ -7,7 +7,7 @@ _PRODUCTS = ("Conv", "Gemm")
 
 
 class Fold:
-    """Of a list of nodes; weights: arrays by name, outputs: names of the model's outputs. Both lists are changed."""
+    """Folds within a list of nodes; weights: arrays by name, outputs: names of the model's outputs. Changes nodes and weights."""
 
     def __init__(self, nodes, weights, outputs):
         self.nodes, self.weights, self.outputs = nodes, weights, outputs
@@ -34,7 +34,7 @@ class Fold:
         return self.weights[product.input[1]].shape[output_axis(product)]
 
     def _factor_and_shift(self, product, reader):
-        """For each channel; None where the reader does something else."""
+        """Factor and shift per channel; None if the reader is not such an operator."""
         if reader.op_type == "BatchNormalization":
             scale, shift, mean, variance = (self.weights.get(name) for name in reader.input[1:5])
             if any(array is None for array in (scale, shift, mean, variance)):
@@ -50,14 +50,14 @@ class Fold:
         return (numbers[0], 0.0) if reader.op_type == "Mul" else (1.0, numbers[0])
 
     def _by_channel(self, product, array):
-        """A weight that is broadcast along all axes but the channels', as one number for each channel; else None."""
+        """One number per channel, for a weight that is broadcast along all other axes; else None."""
         axes_behind = 0 if product.op_type == "Gemm" else self.weights[product.input[1]].ndim - 2
         shape = (1,) * (axes_behind + 1 - array.ndim) + array.shape
         if any(extent != 1 for extent in shape[len(shape) - axes_behind:]):
             return None
         channels = self._channels(product)
         along = shape[len(shape) - axes_behind - 1]
-        if along not in (1, channels) or int(np.prod(shape)) != along:  # along items, say
+        if along not in (1, channels) or int(np.prod(shape)) != along:  # e.g. varies along items
             return None
         return np.broadcast_to(array.astype(np.float64).ravel(), (channels,))
 
@@ -68,7 +68,7 @@ class Fold:
         channels = self._channels(product)
         factor = np.broadcast_to(np.asarray(factor, np.float64), (channels,))
         bias = self.weights[product.input[2]].astype(np.float64) if len(product.input) > 2 else 0.0
-        # Other nodes may read the same weights.
+        # Adds new weights, because other nodes may read the old ones.
         name = f"{product.output[0]}/folded"
         self.weights[name] = (weight * factor.reshape(shape)).astype(np.float32)
         self.weights[f"{name}.bias"] = np.broadcast_to(bias * factor + shift, (channels,)).astype(np.float32)
@@ -76,7 +76,7 @@ class Fold:
 
 
 def output_axis(product):
-    """The axis of the weights along which output channels lie."""
+    """The axis of the weights that holds the output channels."""
     if product.op_type == "Conv":
         return 0
     return 0 if any(one.name == "transB" and one.i for one in product.attribute) else 1

@@ -1,4 +1,4 @@
-"""From an ONNX model for inference to a prototxt and its weights."""
+"""Converts an ONNX model for inference to a prototxt and its weights."""
 import os
 from dataclasses import dataclass, field
 
@@ -19,28 +19,28 @@ from .nodes.registry import NodeView, reader_of
 
 @dataclass
 class Import:
-    """What import_model() has made: net, a caffe.Net of phase TEST with the weights; definition,
-    its NetParameter without them; differences of its outputs from onnxruntime's, relative to the
-    largest number."""
+    """The result of import_model(): net, a caffe.Net of phase TEST with the weights; definition, its NetParameter without
+    them; differences of its outputs from onnxruntime's, relative to the largest number."""
     net: object
     definition: object
     differences: dict = field(default_factory=dict)
 
 
 def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1e-4, preprocessing=None):
-    """Makes a net for inference of an ONNX model, and compares both.
+    """Makes a net for inference from an ONNX model, and compares both.
 
     model: a file, or an onnx.ModelProto. prototxt, weights: where to write the net and its
-    .caffemodel; None: nowhere. shapes: of inputs that have no fixed shape in the model, by name.
+    .caffemodel; None writes no file. shapes: of inputs without a fixed shape in the model, by name.
     tolerance: largest difference of an output from onnxruntime's, relative to its largest number.
-    preprocessing: what the model's users do to images, a name of pixels.PREPROCESSINGS; after the
-    comparison the net takes images as Caffe's data layers give them (pixels.take_pixels).
+    preprocessing: the image preprocessing that the model expects, a name of pixels.PREPROCESSINGS;
+    after the comparison the net is changed to take images as Caffe's data layers give them
+    (pixels.take_pixels).
 
-    Returns an Import. Raises Unsupported with all nodes that no layer can express, by name,
-    InvalidArgument where a shape is missing, and Mismatch where the comparison fails; then no file
+    Returns an Import. Raises Unsupported, with the names of all nodes that no layer can express;
+    InvalidArgument if a shape is missing; and Mismatch if the comparison fails. In these cases no file
     is written.
     """
-    if not tolerance >= 0:  # NaN neither
+    if not tolerance >= 0:  # also rejects NaN
         raise InvalidArgument(f"tolerance is {tolerance:g}; it must be a number from 0 up")
     for file in (prototxt, weights):
         if file is not None:
@@ -71,7 +71,7 @@ def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1
 
 
 def _differences(net, source, tolerance):
-    """Of the outputs, by name."""
+    """Differences of the outputs, by name."""
     for name, array in source.drawn.items():
         if name in net.blobs:
             net.blobs[name].data[...] = array
@@ -88,14 +88,14 @@ def _write(file, text):
 
 
 class _Importer:
-    """Writes a layer, or several, for each node that depends on the inputs."""
+    """Writes one or several layers for each node that depends on the inputs."""
 
     def __init__(self, source):
         self.source = source
         self.net = caffe_pb2.NetParameter(name=source.proto.graph.name)
-        self.arrays = {}  # of parameters, by layer
-        self.aliases = {}  # tensors that are another one
-        self.done = set()  # outputs of nodes that a layer of an earlier node has taken in
+        self.arrays = {}  # layer -> parameters
+        self.aliases = {}  # tensor -> the equal tensor that replaces it
+        self.done = set()  # outputs of nodes that were merged into a layer of an earlier node
         self.layer_name = Names("_").take
 
     def run(self):
@@ -113,7 +113,7 @@ class _Importer:
                 reader(NodeView(node, self))
             except Unsupported as error:
                 refused.append(f"{_title(node)}: {error}")
-            except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # of inputs or options that it should not have
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # for invalid inputs or options
                 refused.append(f"{_title(node)}: it is not as ONNX has it: {error}")
         if refused:
             raise Unsupported("cannot import " + "; ".join(refused))
@@ -124,7 +124,7 @@ class _Importer:
         return self.net, self.arrays
 
     def keep_outputs(self):
-        """Outputs are blobs of their own names."""
+        """Makes sure that outputs are blobs with the outputs' names."""
         for name in self.source.outputs:
             if name in self.source.constants:
                 array = self.source.constants[name]
@@ -140,7 +140,7 @@ class _Importer:
         return tensor
 
     def add(self, node, kind, bottoms, tops, blobs=(), **options):
-        """Appends a layer; options are messages by field: convolution_param={"num_output": 3}. Blobs are arrays."""
+        """Appends a layer. options: messages by field, convolution_param={"num_output": 3}; blobs: arrays."""
         layer = self.net.layer.add(name=self.layer_name(_stem(node)), type=kind, bottom=[self.blob(name) for name in bottoms],
                                    top=tops)
         for message, values in options.items():
@@ -160,6 +160,6 @@ def _title(node):
 
 
 def _stem(node):
-    """conv1 of conv1:Conv, as the exporter names nodes; else the node's name, or that of what it makes."""
+    """"conv1" for "conv1:Conv", the exporter's form of node names; else the node's name, or that of its output."""
     name = node.name or node.output[0]
     return name.rsplit(":", 1)[0] if name.endswith(f":{node.op_type}") else name.strip("/").replace("/", "_")

@@ -1,16 +1,16 @@
-"""Arrays by input, with which a net and a model are compared: those of the caller, else random ones such as users have.
+"""Arrays with which a net and a model are compared: the caller's, else random ones that resemble real inputs.
 
-Which numbers an input takes is told by the layer that reads it: places, regions of the image, beginnings of sequences. Other
-inputs get numbers from -1 to 1: noise, or a picture where they have the shape of one.
+The layer that reads an input determines its values: positions, regions of the image, beginnings of sequences. Other inputs get
+values from -1 to 1: a picture if they have the shape of an image, else noise.
 """
 import numpy as np
 
 from .._caffe import InvalidArgument
 
 _SAME_ELEMENTS = {"Split", "Reshape", "Flatten", "Dropout"}
-_PICTURE = 16  # pixels; the shortest side of one
+_PICTURE = 16  # shortest side of a picture, in pixels
 
-_DRAWN = {}  # by (layer type, bottom): function(generator, net, LayerParameter, shape)
+_DRAWN = {}  # (layer type, bottom) -> function(generator, net, LayerParameter, shape)
 
 
 def _draws(*bottoms):
@@ -21,8 +21,8 @@ def _draws(*bottoms):
 
 
 def inputs_of(net, report, given):
-    """Arrays (float32) by input of the report. Raises InvalidArgument where one of those given is none of the model's, or has
-    another shape."""
+    """Arrays (float32) by input of the report. Raises InvalidArgument if a given array is not for an input of the model, or has the
+    wrong shape."""
     given = dict(given or {})
     unknown = set(given) - set(report.inputs)
     if unknown:
@@ -34,7 +34,7 @@ def inputs_of(net, report, given):
 
 
 def _readers(net):
-    """(function, LayerParameter, shape) by input that a layer wants special numbers of."""
+    """(function, LayerParameter, shape) for each input whose reader needs special values."""
     source, readers = {}, {}
     for layer in net.layers:
         param = layer.layer_param
@@ -58,7 +58,7 @@ def _drawn(generator, net, reader, shape):
 
 
 def _picture(generator, shape):
-    """Noise of several scales: areas, edges and grain."""
+    """Noise at several scales: areas, edges and grain."""
     items, channels, height, width = shape
     picture = np.zeros(shape)
     for size in (1, 4, 16):
@@ -79,7 +79,7 @@ def _items(generator, net, param, shape):
 
 @_draws(("LSTM", 1), ("RNN", 1), ("GRU", 1), ("LSTMUnit", 2))
 def _continued(generator, _net, _param, shape):
-    """1, and 0 where a sequence begins: at the first step, and seldom later. Shape: steps, items."""
+    """1, but 0 where a sequence begins: at the first step, and rarely later. Shape: steps, items."""
     marks = (generator.uniform(0, 1, shape) > 0.2).astype(np.float32)
     marks[0] = 0
     return marks
@@ -92,7 +92,7 @@ def _selector(generator, _net, _param, shape):
 
 @_draws(("ROIPooling", 1), ("ROIAlign", 1), ("PSROIPooling", 1))
 def _regions(generator, net, param, shape):
-    """Rows (item, xmin, ymin, xmax, ymax) in the image's pixels."""
+    """Rows (item, xmin, ymin, xmax, ymax) in pixels of the image."""
     items, _, height, width = net.blobs[param.bottom[0]].shape
     options = next(getattr(param, name) for name in ("roi_pooling_param", "roi_align_param", "psroi_pooling_param")
                    if param.HasField(name))
@@ -105,14 +105,14 @@ def _regions(generator, net, param, shape):
 
 @_draws(("Proposal", 2))
 def _image_sizes(_generator, net, param, shape):
-    """Rows (height, width, scale), perhaps with another scale, of images whose scale is 1."""
+    """Rows (height, width, scale), or with two scales, for images whose scale is 1."""
     height, width = (extent * param.proposal_param.feat_stride for extent in net.blobs[param.bottom[0]].shape[2:])
     return np.tile([height, width, *[1] * (int(np.prod(shape[1:])) - 2)], (shape[0], 1))
 
 
 @_draws(("Upsample", 1))
 def _places(generator, net, param, shape):
-    """A mask as of max pooling: in each plane a pixel of each window."""
+    """A mask like that of max pooling: for each window a pixel within it, in each plane."""
     height, width = net.blobs[param.top[0]].shape[2:]
     rows, columns = np.indices(shape[2:])
     rows, columns = (np.minimum(generator.integers(0, step, shape) + places * step, extent - 1)

@@ -1,15 +1,15 @@
-"""What a profile can say about an operator beside its name: limits, each a key of a profile's `operators`.
+"""Limits of an operator, which a profile can state in addition to its name; each is a key in the profile's `operators`.
 
     "operators": {"Conv": {"most": {"strides": 63}, "width": 4096}}
 
-A limit is a function of the node and of the value in the file. It returns what is wrong, or None.
+A limit is a function of the node and of the value in the file. It returns an error text, or None.
 """
 
 _LIMITS = {}
 
 
 def limit(form):
-    """Decorator of a limit, whose name is the function's. `form`: the type of its value in the file."""
+    """Registers a limit under the function's name. `form`: the type of its value in the file."""
     def register(function):
         _LIMITS[function.__name__] = (form, function)
         return function
@@ -21,7 +21,7 @@ def limit_names():
 
 
 def wrong_value(name, value):
-    """Why a file cannot say this of an operator; None where it can."""
+    """Why the file's limit for an operator is invalid; None if it is valid."""
     if name not in _LIMITS:
         return f"there is no limit of this name; there are {', '.join(limit_names())}"
     form = _LIMITS[name][0]
@@ -31,14 +31,14 @@ def wrong_value(name, value):
 
 
 def problems(node, limits):
-    """What of a node the limits forbid."""
+    """Error texts for the limits that the node exceeds."""
     found = (_LIMITS[name][1](node, value) for name, value in limits.items())
     return [text for text in found if text]
 
 
 @limit(int)
 def batch(node, most):
-    """Of the first input, axis 0."""
+    """Largest axis 0 of the first input."""
     shape = node.shape(0)
     if shape and shape[0] is not None and shape[0] > most:
         return f"a batch of {shape[0]}, and the chip takes {most}: --batch {most}"
@@ -47,7 +47,7 @@ def batch(node, most):
 
 @limit(int)
 def width(node, most):
-    """Of the first input, the last axis of an image."""
+    """Largest last axis of the first input, if it is an image."""
     shape = node.shape(0)
     if shape and len(shape) == 4 and shape[3] is not None and shape[3] > most:
         return f"an image {shape[3]} wide, and the chip takes {most}"
@@ -56,7 +56,7 @@ def width(node, most):
 
 @limit(dict)
 def most(node, numbers):
-    """Attributes, none of whose numbers is larger."""
+    """Largest numbers of attributes."""
     for name, largest in numbers.items():
         given = node.attributes.get(name, [])
         given = given if isinstance(given, list) else [given]
@@ -67,7 +67,7 @@ def most(node, numbers):
 
 @limit(dict)
 def values(node, choices):
-    """Attributes that have one of these values, where they are written."""
+    """Allowed values of attributes, if the node has these attributes."""
     for name, allowed in choices.items():
         given = node.attributes.get(name)
         if given is not None and given not in allowed:
@@ -77,7 +77,7 @@ def values(node, choices):
 
 @limit(int)
 def padded_kernel(node, least):
-    """Of a convolution: the smallest kernel that may have padding."""
+    """Smallest kernel of a convolution that may have padding."""
     kernel, pads = node.attributes.get("kernel_shape"), node.attributes.get("pads", [])
     if kernel and max(kernel) < least and any(pads):
         return f"a kernel of {'x'.join(map(str, kernel))} with padding, which it computes wrongly"
@@ -86,7 +86,7 @@ def padded_kernel(node, least):
 
 @limit(int)
 def joint_axes(node, first):
-    """Of a reduction: the first axis that may stand among several."""
+    """First axis that a reduction along several axes may include."""
     axes = node.axes()
     if axes is not None and len(axes) > 1 and min(axes) < first:
         return f"axes {axes} at once, which it computes wrongly"

@@ -1,12 +1,12 @@
-"""What a net's input and answers mean, as metadata of an ONNX model: entries of `metadata_props`, each
-a name and a text of JSON.
+"""Stores the meaning of a net's input and outputs as metadata of an ONNX model: entries of
+`metadata_props`, each a name and a JSON text.
 
     labels      names of the classes, from 0 on
     mean        subtracted from pixels of 0 to 255: one number, or one for each channel
-    scale       the factor after that
+    scale       factor applied after the mean
     channels    "BGR", the order of the channels
     resize      {"mode": "stretch" or "shorter side", "height": H, "width": W}, before the centre is
-                cut out; without it images are stretched to the input's size
+                cropped; without it images are stretched to the input's size
 """
 import json
 
@@ -16,8 +16,8 @@ _MODES = {caffe_pb2.ResizeParameter.WARP: "stretch", caffe_pb2.ResizeParameter.F
 
 
 def put(info, model):
-    """Adds the entries of a ModelInfo to an onnx.ModelProto. A mean image, of which ONNX's files have
-    none, is left out."""
+    """Adds the entries of a ModelInfo to an onnx.ModelProto. A mean image is omitted, because ONNX has no
+    entry for it."""
     entries = {}
     if info.label:
         entries["labels"] = list(info.label)
@@ -30,8 +30,8 @@ def put(info, model):
 
 
 def take(model):
-    """The ModelInfo that such entries tell; empty where a model has none, or has others of these
-    names."""
+    """The ModelInfo from such entries; empty if the model has none, or has entries of the same names with
+    another meaning."""
     info = caffe_pb2.ModelInfo()
     texts = {entry.key: entry.value for entry in model.metadata_props}
     try:

@@ -1,4 +1,4 @@
-"""An ONNX model as the importer sees it: static shapes, known constants, who reads what."""
+"""An ONNX model prepared for the importer: static shapes, known constants, readers of each tensor."""
 import os
 from collections import defaultdict
 from math import prod
@@ -11,13 +11,13 @@ from .._caffe import InvalidArgument, IoError
 from .external import external_tensors, load_external, require_texts
 from .sandbox import run
 
-LARGEST_INPUT = 1 << 28  # elements of an input
+LARGEST_INPUT = 1 << 28  # limit for the number of elements of an input
 
 _SAME_ELEMENTS = {"Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
 
 def load(file):
-    """The model in a file. Weights in other files must lie in its folder."""
+    """The model in a file. External weights must be in the same folder."""
     file = os.fspath(file)
     try:
         proto = onnx.load(file, load_external_data=False)
@@ -28,14 +28,14 @@ def load(file):
         raise
     except OSError as error:
         raise IoError(f"{file}: {error.strerror or error}") from None
-    except Exception as error:  # protobuf's and onnx's own
+    except Exception as error:  # exceptions of protobuf and onnx
         raise InvalidArgument(f"{file} is no ONNX model: {error}") from None
 
 
 class Model:
-    """inputs: shapes by input; a model's own input without a fixed shape needs one here.
+    """inputs: shapes by input; inputs without a fixed shape in the model must be in `shapes`.
 
-    arrays: the value of each tensor for random inputs. constants: arrays of those that do not depend on the inputs.
+    arrays: the value of each tensor for random inputs. constants: arrays of tensors that do not depend on the inputs.
     """
 
     def __init__(self, proto, shapes):
@@ -85,7 +85,7 @@ class Model:
         return tuple(given)
 
     def _run_all(self):
-        """All tensors, once, by onnxruntime: their shapes, and the values of those that are constant."""
+        """Runs the model once in onnxruntime, to get the shapes of all tensors and the values of constant ones."""
         generator = np.random.default_rng(1)
         types = {value.name: onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
                  for value in self.proto.graph.input if value.name in self.inputs}
@@ -95,7 +95,7 @@ class Model:
         return {**self.drawn, **run(_bytes_of(self.proto), self.drawn)}
 
     def _limits(self):
-        """By input that holds places along an axis (of Gather), how many there are."""
+        """For each input that holds positions along an axis (of Gather), the number of valid positions."""
         source, limits = {}, {}
         for node in self.nodes:
             if node.op_type in _SAME_ELEMENTS:
@@ -111,7 +111,7 @@ class Model:
         return tuple(self.arrays[name].shape)
 
     def only_reader(self, name):
-        """The one node that reads a tensor which is no output, or None."""
+        """The only node that reads a tensor, unless the tensor is also an output; else None."""
         readers = self.readers[name]
         return readers[0] if len(readers) == 1 and name not in self.outputs else None
 
@@ -119,19 +119,19 @@ class Model:
 def _array_of(tensor):
     try:
         return numpy_helper.to_array(tensor)
-    except Exception as error:  # NumPy's and onnx's own
+    except Exception as error:  # exceptions of NumPy and onnx
         raise InvalidArgument(f"weights '{tensor.name}' of the model: {error}") from None
 
 
 def _bytes_of(proto):
     try:
         return proto.SerializeToString()
-    except Exception as error:  # protobuf's: beyond 2 GiB
+    except Exception as error:  # protobuf's exception above 2 GiB
         raise InvalidArgument(f"the model with its weights cannot be handed to onnxruntime: {error}") from None
 
 
 def _without_shape(value, dims):
-    """Which extents are missing, by name, and how to give them."""
+    """The missing extents of a shape, by name, and how to give them."""
     shape = value.type.tensor_type.shape
     missing = [f"{shape.dim[k].dim_param or '?'} (axis {k})" for k, dim in enumerate(dims) if dim is None]
     example = ",".join(str(dim) if dim is not None else f"<{shape.dim[k].dim_param or '?'}>" for k, dim in enumerate(dims))

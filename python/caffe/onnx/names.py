@@ -1,14 +1,14 @@
-"""Names that are given once."""
+"""Makes names unique."""
 
 
 class Names:
-    """Those taken so far. `separator` stands between a name and the number that makes it another one."""
+    """The names taken so far. `separator` stands between a name and the number that makes it unique."""
 
     def __init__(self, separator):
         self._separator, self._taken = separator, set()
 
     def take(self, wanted):
-        """`wanted`, or the same with a number where that is taken."""
+        """`wanted`, with a number appended if the name is taken."""
         name, count = wanted, 1
         while name in self._taken:
             count += 1

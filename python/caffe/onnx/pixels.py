@@ -1,9 +1,9 @@
-"""Nets of models that take normalized images, made to take those that Caffe's data layers give.
+"""Adapts nets whose models take normalized images to the images of Caffe's data layers.
 
-A model of PyTorch or Keras wants red, green and blue, scaled and normalized for each channel. Caffe's
-data gives blue, green and red from 0 to 255, less a mean. What the two differ by is a factor for each
-channel and the channels' order, which the filters of the first convolutions take in: zero, with which
-they pad, is the mean on both sides.
+A model of PyTorch or Keras takes red, green and blue, scaled and normalized per channel. Caffe's data
+layers provide blue, green and red from 0 to 255, minus a mean. The two differ by a factor per channel
+and the order of channels, which are folded into the filters of the first convolutions. Their zero
+padding stands for the mean in both cases.
 """
 from typing import NamedTuple, Tuple
 
@@ -13,7 +13,7 @@ from .._caffe import InvalidArgument, Unsupported
 
 
 class Preprocessing(NamedTuple):
-    """A model's input is (channel / range - mean) / deviation, the channels being red, green, blue."""
+    """A model's input is (channel / range - mean) / deviation, for the channels red, green, blue."""
     range: float
     mean: Tuple[float, float, float]
     deviation: Tuple[float, float, float]
@@ -29,9 +29,9 @@ PREPROCESSINGS = {
 def take_pixels(net, definition, name):
     """Changes the filters of `net` and the model_info of `definition`, its NetParameter.
 
-    name: of one of PREPROCESSINGS. The net's input becomes blue, green and red from 0 to 255 less
-    model_info's mean_value. Raises InvalidArgument for another name and for a net that knows its mean
-    already, Unsupported where the input is not read by convolutions of three channels alone.
+    name: one of PREPROCESSINGS. The net's input becomes blue, green and red from 0 to 255 minus
+    model_info's mean_value. Raises InvalidArgument for another name and for a net that already has a
+    mean, Unsupported if the input is not read by convolutions of three channels only.
     """
     if name not in PREPROCESSINGS:
         raise InvalidArgument(f"preprocessing is {name!r}; it must be one of {', '.join(PREPROCESSINGS)}")
@@ -52,4 +52,4 @@ def take_pixels(net, definition, name):
     info.mean_value.extend(np.float32(way.range * np.array(way.mean))[::-1])
     side = min(net.blobs[net.inputs[0]].shape[2:])
     info.resize.resize_mode = info.resize.FIT_SMALL_SIZE
-    info.resize.height = info.resize.width = round(side / 0.875)  # 256 for 224, as these models are tested
+    info.resize.height = info.resize.width = round(side / 0.875)  # 256 for 224, the usual ratio for testing these models

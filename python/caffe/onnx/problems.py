@@ -1,12 +1,12 @@
-"""What a chip does not take."""
+"""Operators and layers that a chip does not support."""
 from collections import OrderedDict
 from typing import NamedTuple, Optional
 
-_NAMED = 4  # layers that a sentence names
+_NAMED = 4  # most layers that a sentence names
 
 
 class Problem(NamedTuple):
-    """Of a layer: its name, its type (None where it is no layer of the net) and why the chip does not take it."""
+    """A layer's name, its type (None if it is not a layer of the net) and the reason why the chip does not support it."""
     layer: str
     kind: Optional[str]
     text: str
@@ -20,7 +20,7 @@ def title(layer, kind):
 
 
 def in_sentences(problems):
-    """One sentence for each type and reason, with the names of the layers."""
+    """One sentence per type and reason, with the names of the layers."""
     groups = OrderedDict()
     for problem in problems:
         groups.setdefault((problem.kind, problem.text), []).append(problem)

@@ -1,18 +1,18 @@
-"""Profiles: what a chip's toolchain takes, as data.
+"""Profiles: the operators that a chip's toolchain supports, as data.
 
-A profile is a file `profiles/NAME.json` of this package, or any file that is named with its folder
+A profile is a file `profiles/NAME.json` of this package, or any file that is given with its folder
 or its suffix. Adding the file adds the profile. Its keys:
 
     title         the chips and the toolchain
     format        "onnx", or "caffe" for a toolchain that reads Caffe's files, whose operators are layer types
-    opset         {"from": 12, "to": 19, "default": 13}; "from" and "to" where its documentation tells them
-    detection     "nms" or "raw": how DetectionOutput is written unless the caller says it
-    operators     {operator: {limit: value}}: those that it takes; limits.py has the limits
-    absent        {operator: why}: of operators that one would expect
-    rewrites      names of rewrites, tried in this order on nodes, or layers, that it does not take (rewrites/)
-    always        names of rewrites that are done wherever they can be
-    sources       [{"page", "version", "read", "says"}]: where each fact is from, and the day it was read
-    not_verified  sentences: what its documentation does not tell, or tells in two ways
+    opset         {"from": 12, "to": 19, "default": 13}; "from" and "to" if the documentation gives them
+    detection     "nms" or "raw": the default form of DetectionOutput
+    operators     {operator: {limit: value}}: the supported operators; limits.py has the limits
+    absent        {operator: reason}: missing operators that one would expect
+    rewrites      names of rewrites (rewrites/), tried in this order on unsupported nodes or layers
+    always        names of rewrites that are applied wherever possible
+    sources       [{"page", "version", "read", "says"}]: the source of each fact, and the date it was read
+    not_verified  sentences: what the documentation leaves open, or contradicts itself about
 """
 import json
 import json.scanner
@@ -30,7 +30,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent / "profiles"
 
 @dataclass(frozen=True)
 class Profile:
-    """What a profile's file says; `name` is the file's."""
+    """The content of a profile's file; `name` is the file's name."""
     name: str
     title: str
     operators: dict
@@ -48,13 +48,13 @@ class Profile:
 
     @property
     def opsets(self):
-        """The range in words."""
+        """The range of opsets in words."""
         first, last = self.opset.get("from"), self.opset.get("to")
         words = [f"from {first}"] if first else []
         return " ".join([*words, *([f"to {last}"] if last else [])]) or "any"
 
     def problems(self, node):
-        """Why the chip does not take a node; empty where it does."""
+        """The reasons why the chip does not support a node; empty if it does."""
         if node.kind not in self.operators:
             what = "operators" if self.format == "onnx" else "layers"
             why = (self.absent or {}).get(node.kind, f"it is not among the {what} of {self.name}")
@@ -67,7 +67,7 @@ def profile_names():
 
 
 def load_profile(name):
-    """A profile of this package by name, or one of another file. Raises InvalidArgument that names
+    """A profile of this package by name, or a profile from another file. Errors are InvalidArgument with
     file and line."""
     given = os.fspath(name)
     path = pathlib.Path(given)
@@ -86,7 +86,7 @@ def load_profile(name):
 
 
 class _Table(dict):
-    """An object of a JSON file that knows where it begins."""
+    """An object of a JSON file that knows its position in the file."""
     start = 0
 
 
@@ -118,7 +118,7 @@ def _is_opset(value):
     return value.get("from", 0) <= value["default"] <= value.get("to", value["default"])
 
 
-# Of each key: whether a file must have it, what its value must be, and how to say that.
+# For each key: whether a file must have it, the test of its value, and a description of valid values.
 _KEYS = {
     "title": (True, lambda value: isinstance(value, str), "a text"),
     "format": (False, lambda value: value in ("onnx", "caffe"), '"onnx" or "caffe"'),
@@ -149,7 +149,7 @@ class _Reader:
             raise InvalidArgument(f"{path}:1: a profile is a table")
 
     def fail(self, table, key, message):
-        """At the line of a key of a table, or of the table's beginning."""
+        """Raises an error at the line of a key of a table, or of the table's beginning."""
         found = self.text.find(json.dumps(key), table.start) if key else -1
         line = self.text.count("\n", 0, table.start if found < 0 else found) + 1
         raise InvalidArgument(f"{self.path}:{line}: {f'{key}: ' if key else ''}{message}")

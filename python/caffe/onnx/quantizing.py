@@ -1,5 +1,5 @@
-"""From a model of floats to one of 8-bit numbers: QuantizeLinear and DequantizeLinear around what
-is to be computed in 8 bits."""
+"""Makes an 8-bit model from a float model: puts QuantizeLinear and DequantizeLinear around operators
+that are to be computed in 8 bits."""
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
@@ -12,21 +12,21 @@ from .check import relative_error, run
 from .folding import Fold, attribute, output_axis
 from .storing import Storage, stored_model
 
-OLDEST_OPSET = 13  # the first whose DequantizeLinear has a scale for each channel
+OLDEST_OPSET = 13  # the first with per-channel scales in DequantizeLinear
 
-# Operators with 8-bit kernels: those with weights, those that mix tensors, and those that pass numbers on as they are.
+# Operators with 8-bit kernels: those with weights, those that combine tensors, and those that copy numbers unchanged.
 _PRODUCTS = {"Conv", "Gemm"}
 _MIXERS = {"Add", "AveragePool", "Concat", "GlobalAveragePool"}
 _PASSING = {"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Unsqueeze"}
-# What new names end in.
+# Endings of new names.
 _PARTS = ("quantized", "dequantized", "scale", "zero")
-# These run in the same kernel as the product before them.
+# These run in the same kernel as the convolution or Gemm before them.
 _ACTIVATIONS = {"Relu", "Clip"}
 
 
 @dataclass
 class Quantized:
-    """stored: the Stored model. layers: names of those that compute in 8 bits. kept: why others
+    """stored: the Stored model. layers: names of the layers that compute in 8 bits. kept: why other layers
     with weights do not, by name."""
     stored: object = None
     layers: list = field(default_factory=list)
@@ -34,18 +34,18 @@ class Quantized:
 
 
 def layer_of(node):
-    """The layer that wrote a node."""
+    """The name of the layer that wrote a node."""
     return node.name.rpartition(":")[0]
 
 
 def quantize(stored, calibration, storage, keep_float=(), only=None):
-    """A copy, in the storage, of a stored model that export() has made, with 8-bit numbers where
-    the calibration has ranges: unsigned ones between nodes, signed ones with a scale for each
-    channel as weights, biases of 32 bits.
+    """A copy of a stored model, made by export(), that computes in 8 bits where the calibration has
+    ranges: unsigned numbers between nodes, signed weights with a scale per channel, and 32-bit biases.
+    The copy is in `storage`.
 
-    keep_float: names of layers that stay float. only: names of the layers that do not; None: all
-    others. Raises InvalidArgument for opsets below 13, for layers that are not there, and where
-    nothing is left to compute in 8 bits.
+    keep_float: names of layers that stay float. only: names of the layers to quantize; None: all
+    except keep_float. Raises InvalidArgument for opsets below 13, for unknown layers, and if no layer
+    is left to compute in 8 bits.
     """
     opset = stored.model.opset_import[0].version
     if opset < OLDEST_OPSET:
@@ -73,9 +73,9 @@ class _Quantizer:
             if name not in layers:
                 raise InvalidArgument(f"the model has no layer '{name}'")
         self.result = Quantized()
-        self.wrapped = {}  # the dequantized tensor by the tensor
+        self.wrapped = {}  # tensor -> its dequantized version
         taken = {name for node in self.nodes for name in (*node.input, *node.output)} | set(self.weights)
-        self.suffix = ""  # of new names: blobs may be called like them
+        self.suffix = ""  # appended to new names to avoid names of blobs
         while any(name.endswith(f"{self.suffix}/{part}") for name in taken for part in _PARTS):
             self.suffix += "_"
 
@@ -94,7 +94,7 @@ class _Quantizer:
             end = self.end_of(node)
             if node.op_type == "Conv" and end in self.ranges and end not in self.outputs:
                 wanted[end] = None
-        added = {}  # pairs of nodes by the tensor that they follow
+        added = {}  # tensor -> the pair of nodes that follows it
         for tensor in wanted:
             added[tensor] = self.wrap(tensor)
         for node in chosen:
@@ -104,16 +104,16 @@ class _Quantizer:
         self.result.stored = storage.store(self.model, {name: array for name, array in self.weights.items() if name in read})
 
     def data_of(self, node):
-        """Inputs that are no weights."""
+        """The inputs that are not weights."""
         return [name for name in node.input if name and name not in self.weights]
 
     def pass_range(self, node):
-        """What only passes numbers on has the range of what it reads."""
+        """Copies the input's range to the output of operators that pass numbers on unchanged."""
         if node.op_type in _PASSING and node.input[0] in self.ranges:
             self.ranges[node.output[0]] = self.ranges[node.input[0]]
 
     def end_of(self, node):
-        """What comes out of the kernel of a product: of the activation behind it, where there is one."""
+        """The output tensor of a product's kernel, which includes an activation that follows, if any."""
         tensor = node.output[0]
         readers = self.readers.get(tensor, [])
         if len(readers) == 1 and readers[0].op_type in _ACTIVATIONS and tensor not in self.outputs:
@@ -153,7 +153,7 @@ class _Quantizer:
         return np.float32(max(high - low, 1e-30) / 255)
 
     def wrap(self, tensor):
-        """The two nodes behind a tensor, and their constants."""
+        """The two nodes that follow a tensor, and their constants."""
         scale = self.scale_of(tensor)
         zero = np.uint8(np.clip(round(-self.ranges[tensor][0] / float(scale)), 0, 255))
         names = self.named(tensor, "scale", "zero")
@@ -164,18 +164,18 @@ class _Quantizer:
                 helper.make_node("DequantizeLinear", [quantized, *names], [dequantized], f"{tensor}:DequantizeLinear")]
 
     def quantize_weights(self, node, added):
-        """Stored as 8-bit numbers with a scale for each channel of the output, the bias in units of both scales."""
+        """Stores weights as 8-bit numbers with a scale per output channel, and the bias in units of the product of both scales."""
         name = node.input[1]
         weight, axis = self.weights[name], output_axis(node)
         over = tuple(k for k in range(weight.ndim) if k != axis)
         largest = np.maximum(weight.max(axis=over), -weight.min(axis=over)).astype(np.float64)
         scales = np.where(largest > 0, largest, 1) / 127
-        if len(node.input) > 2:  # so large that the bias, in units of both scales, fits into its 32 bits
+        if len(node.input) > 2:  # large enough for the bias to fit into 32 bits
             scales = np.maximum(scales, np.abs(self.weights[node.input[2]]) / (2.0 ** 30 * self.scale_of(node.input[0])))
         scales = np.maximum(scales, np.finfo(np.float32).tiny).astype(np.float32)
         shape = [1] * weight.ndim
         shape[axis] = -1
-        stored = weight / scales.reshape(shape)  # in place from here on: it may be as large as a gigabyte
+        stored = weight / scales.reshape(shape)  # in place from here on, because it may have a gigabyte
         stored = np.clip(np.rint(stored, out=stored), -127, 127, out=stored).astype(np.int8)
         key = f"{node.output[0]}.weights"
         node.input[1] = self.store(key, stored, scales, axis, added)
@@ -199,7 +199,7 @@ class _Quantizer:
         return [f"{tensor}{self.suffix}/{part}" for part in parts]
 
     def put(self, added):
-        """Nodes in their order, each reading what has been quantized before it. Returns the names of what they read."""
+        """Orders the nodes so that each reads quantized tensors made before it. Returns the names of the tensors read."""
         nodes = list(added.pop(None, []))
         for tensor in [value.name for value in self.model.graph.input]:
             nodes += added.get(tensor, [])
@@ -216,12 +216,12 @@ class _Quantizer:
 
 
 def sensitivity(model, calibration, arrays, storage=None):
-    """How much each layer alone changes the outputs when it computes in 8 bits, the worst first:
-    the root of the mean square difference relative to that of the outputs, of the output that
+    """How much each layer alone changes the outputs when it computes in 8 bits, the worst layer first:
+    the root mean square difference relative to the root mean square of the outputs, for the output that
     changes most, by layer. Needs onnxruntime.
 
-    model: a float model that export() has made: an onnx.ModelProto, or the file of one beyond 2
-    GiB. arrays: real data by input. storage: where to store models; by default in a temporary
+    model: a float model made by export(): an onnx.ModelProto, or a file for a model above 2 GiB.
+    arrays: real data by input. storage: where to store models; by default in a temporary
     folder.
     """
     if storage is None:

@@ -1,9 +1,9 @@
-"""Which function writes which layer type, and what such a function sees."""
+"""Registers the functions that write layer types, and defines what such a function sees."""
 from math import prod
 
 from .._caffe import Unsupported
 
-# Layers whose tops come from outside: inputs of the model.
+# Layers whose tops come from outside: they become inputs of the model.
 SOURCES = {"AnnotatedData", "Data", "DenseImageData", "DummyData", "HDF5Data", "ImageData", "ImageLabelmapData", "ImageSegData",
            "Input", "MemoryData", "VideoData", "WindowData"}
 
@@ -13,7 +13,7 @@ _REFUSED = {}
 
 
 def writes(*types):
-    """Decorator of `function(layer, onnx)` that writes layers of these types and returns the tensors of their tops: a name,
+    """Registers a `function(layer, onnx)` that writes layers of these types and returns the tensors of their tops: a name,
     or a list of names. `onnx` is the Builder."""
     def register(function):
         _WRITERS.update(dict.fromkeys(types, function))
@@ -22,17 +22,17 @@ def writes(*types):
 
 
 def left_out(*types, because):
-    """Layers of these types are not part of a model for inference."""
+    """Registers types that a model for inference omits."""
     _LEFT_OUT.update(dict.fromkeys(types, because))
 
 
 def refused(*types, because):
-    """No model can have layers of these types."""
+    """Registers types that no model can have."""
     _REFUSED.update(dict.fromkeys(types, because))
 
 
 def reason_refused(kind):
-    """Why ONNX cannot express this type; None where nothing is known of it."""
+    """Why ONNX cannot express this type; None if no reason is known."""
     return _REFUSED.get(kind)
 
 
@@ -41,7 +41,7 @@ def writer_of(kind):
 
 
 def reason_left_out(kind):
-    """Why layers of this type are left out; None where they are not."""
+    """Why layers of this type are omitted; None if they are not."""
     return _LEFT_OUT.get(kind)
 
 
@@ -50,7 +50,7 @@ def exported_types():
 
 
 def _read_only(array):
-    """The net's own memory: weights may be as large as half of the machine's."""
+    """Returns the net's own memory without a copy: weights may take half of the machine's memory."""
     array.flags.writeable = False
     return array
 
@@ -58,9 +58,9 @@ def _read_only(array):
 class LayerView:
     """One layer of a net as its writer sees it.
 
-    name, type; param: its LayerParameter; bottoms: tensors that it reads; constants: for each of them an array where it does
-    not depend on the net's inputs, else None; shapes and top_shapes: tuples; blobs: arrays of its parameters; tops: names of
-    its blobs; request: what the caller of export() asked for.
+    name, type; param: its LayerParameter; bottoms: tensors that it reads; constants: for each bottom its array if it does not
+    depend on the net's inputs, else None; shapes and top_shapes: tuples; blobs: arrays of its parameters; tops: names of
+    its blobs; request: the options of export().
     """
 
     def __init__(self, net, index, bottoms, constants, request):
@@ -76,7 +76,7 @@ class LayerView:
 
     @property
     def bottom(self):
-        """The only tensor that it reads, or the first."""
+        """The only tensor that it reads, or the first one."""
         return self.bottoms[0]
 
     @property
@@ -88,20 +88,20 @@ class LayerView:
         return self.top_shapes[0]
 
     def axis(self, axis, bottom=0):
-        """An axis of a bottom, counted from the front."""
+        """An axis of a bottom as a non-negative index."""
         axes = len(self.shapes[bottom])
         return axis + axes if axis < 0 else axis
 
     def count(self, begin=0, end=None):
-        """Elements in some axes of the bottom."""
+        """Product of the bottom's extents from axis `begin` to `end`."""
         return prod(self.shape[begin:end])
 
     def weight(self, onnx, index, array=None):
-        """The tensor of parameter `index`, or of `array` in its place, named as in Cortado's plans: conv1.0."""
+        """The tensor of parameter `index`, or of `array` instead, named as in Cortado's plans: conv1.0."""
         return onnx.weight(self.blobs[index] if array is None else array, f"{self.name}.{index}")
 
     def leave_out(self, reason):
-        """The layer's bottoms become outputs of the model in the place of its tops."""
+        """Makes the layer's bottoms outputs of the model instead of its tops."""
         self.reason_left_out = reason
 
     def refuse(self, reason):

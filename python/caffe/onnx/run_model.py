@@ -1,16 +1,16 @@
-"""The process in which models from elsewhere are checked and run. Started by sandbox.py, which says each model by a line:
+"""The process that checks and runs models from strangers. sandbox.py starts it, and sends one line per model:
 
-    a folder with model.onnx and inputs.json, which names a .npy for each input; bytes of memory that it may take
+    a folder with model.onnx and inputs.json, which names a .npy for each input; and the memory limit in bytes
 
-It writes a .npy for each tensor of the model and their names to outputs.json, and answers by a line: "done", or the kind of
-what went wrong and a text.
+It writes a .npy for each tensor of the model, and their names to outputs.json. It answers with one line: "done", or the kind of
+the error and a text.
 """
 import json
 import os
 import resource
 import sys
 
-sys.path.pop(0)  # this folder, whose modules are not for others
+sys.path.pop(0)  # this folder, whose modules must not hide others
 
 import numpy as np  # noqa: E402  pylint: disable=wrong-import-position
 import onnx  # noqa: E402  pylint: disable=wrong-import-position
@@ -21,12 +21,12 @@ from onnxruntime.capi import onnxruntime_pybind11_state as errors  # noqa: E402 
 def _session(model):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    options.intra_op_num_threads = min(4, os.cpu_count() or 1)  # each thread takes addresses
+    options.intra_op_num_threads = min(4, os.cpu_count() or 1)  # each thread uses address space
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def _with_all_tensors(model, arrays):
-    """The model with the inputs' shapes, all of whose tensors are outputs."""
+    """The model with the inputs' shapes, and with all tensors as outputs."""
     proto = onnx.load_model_from_string(model)
     for value in proto.graph.input:
         if value.name in arrays:
@@ -79,7 +79,7 @@ def _answer(folder):
 
 def main():
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # keeps output of libraries apart from answers
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin:
         folder, most = json.loads(line)

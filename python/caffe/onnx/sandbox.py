@@ -1,6 +1,6 @@
-"""onnxruntime on models from elsewhere: in a process of its own, with limits of memory and time.
+"""Runs models from strangers in onnxruntime, in a separate process with limits for memory and time.
 
-A model that crashes it, hangs, or needs too much is an error here.
+A model that crashes the process, hangs, or needs too much memory causes an error here.
 """
 import atexit
 import json
@@ -17,15 +17,15 @@ import numpy as np
 from .._caffe import InvalidArgument
 from .check import NotComputed
 
-MEMORY = 4 << 30  # bytes of addresses that a model may take, its libraries included,
-MEMORY_BY_SIZE = 16  # or so many times its size if that is more
-SECONDS = 600  # that it may run
+MEMORY = 4 << 30  # limit for a model's address space in bytes, including libraries;
+MEMORY_BY_SIZE = 16  # or this multiple of the model's size, if that is larger
+SECONDS = 600  # limit for a model's run time
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run_model.py")
 
 
 class _Worker:
-    """A process that runs models one after another."""
+    """A process that runs one model after another."""
 
     def __init__(self):
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "MALLOC_ARENA_MAX": "2"}
@@ -33,7 +33,7 @@ class _Worker:
                                         stderr=subprocess.DEVNULL, env=environment)
 
     def ask(self, request, seconds):
-        """Its answer; None where it does not answer in time or ends."""
+        """The process's answer; None if it does not answer in time, or ends."""
         try:
             self.process.stdin.write((json.dumps(request) + "\n").encode())
             self.process.stdin.flush()
@@ -49,7 +49,7 @@ class _Worker:
         return answer.decode("utf-8", "replace").rstrip("\n")
 
     def end(self):
-        """How it ended: a signal's number below 0, or an exit status; None where it still ran."""
+        """How the process ended: a negative signal number, or an exit status; None if it was still running."""
         status = self._status()
         self.process.kill()
         self.process.wait()
@@ -72,15 +72,15 @@ _workers = []
 
 @atexit.register
 def end_workers():
-    """Ends the process; the next model starts another one."""
+    """Ends the process; the next model starts a new one."""
     while _workers:
         _workers.pop().end()
 
 
 def run(model, arrays):
-    """All tensors by name that the bytes of a model compute of its inputs.
+    """Runs a model, given as bytes, and returns all its tensors by name.
 
-    Raises InvalidArgument where it is not valid, cannot be run, or exceeds a limit, and NotComputed where onnxruntime has no
+    Raises InvalidArgument if the model is not valid, cannot be run, or exceeds a limit, and NotComputed if onnxruntime lacks a
     kernel.
     """
     if not _workers:

@@ -1,4 +1,4 @@
-"""Where models lie. protobuf serialises at most 2 GiB at once, so larger models keep their weights in a second file from the
+"""Stores models. protobuf serializes at most 2 GiB at once, so larger models keep their weights in a second file from the
 start, and everything that reads such a model gets its path.
 
     with Storage("net.onnx") as storage:
@@ -15,29 +15,29 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-LARGEST_MESSAGE = 2**31 - 2**20  # bytes of a model in one file
+LARGEST_MESSAGE = 2**31 - 2**20  # limit in bytes for a model in one file
 
-_ALIGNMENT = 4096  # of weights in a second file, so that runtimes can map them: a page
-_INLINE = 1024  # bytes; smaller tensors stay in the model, where shape inference reads them
+_ALIGNMENT = 4096  # of weights in the second file: a page, so that runtimes can map them
+_INLINE = 1024  # bytes; smaller tensors stay in the model, because shape inference reads them
 
 
 class Stored:
-    """model: the onnx.ModelProto. path: its file, with its weights in PATH.data; None where the model holds them itself."""
+    """model: the onnx.ModelProto. path: its file, with its weights in PATH.data; None if the weights are in the model itself."""
 
     def __init__(self, model, path=None):
         self.model, self.path = model, path
 
     @property
     def source(self):
-        """What onnx and onnxruntime read: the path, or the model."""
+        """The path or the model, whichever onnx and onnxruntime should read."""
         return self.path or self.model
 
     def check(self):
-        """Raises onnx.checker.ValidationError where the model is not valid."""
+        """Raises onnx.checker.ValidationError if the model is not valid."""
         onnx.checker.check_model(self.source, full_check=True)
 
     def weights(self):
-        """Arrays by name. Those of a second file are mapped, not read."""
+        """Arrays by name. Arrays in a second file are memory-mapped, not read."""
         return OrderedDict((tensor.name, self._array(tensor)) for tensor in self.model.graph.initializer)
 
     def _array(self, tensor):
@@ -48,7 +48,7 @@ class Stored:
         return np.memmap(_data(self.path), dtype, "r", offset, tuple(tensor.dims))
 
     def embed(self):
-        """Takes the weights of the second file into the model."""
+        """Moves the weights of the second file into the model."""
         weights = self.weights()
         for tensor in self.model.graph.initializer:
             if tensor.data_location == TensorProto.EXTERNAL:
@@ -64,7 +64,7 @@ class Stored:
 
 
 class Storage:
-    """Stores models that are to become `file`, or None: large ones in a folder beside it that the context manager deletes."""
+    """Stores models to be published as `file`, or None. Large ones go to a folder next to it, which the context manager deletes."""
 
     def __init__(self, file):
         self.file = None if file is None else os.fspath(file)
@@ -78,12 +78,12 @@ class Storage:
             self._folder.cleanup()
 
     def store(self, model, weights):
-        """Adds weights, arrays by name, to a model without any: a Stored."""
+        """Adds weights, arrays by name, to a model without weights; returns a Stored."""
         if model.ByteSize() + sum(array.nbytes for array in weights.values()) < LARGEST_MESSAGE:
             model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
             return Stored(model)
         try:
-            # Under its own name, because the model names the second file.
+            # Uses the final file name, because the model refers to the second file by name.
             path = os.path.join(tempfile.mkdtemp(dir=self._temporary()), os.path.basename(self.file or "model.onnx"))
             _write(model, weights, path)
         except OSError as error:
@@ -100,7 +100,7 @@ class Storage:
         return self._folder.name
 
     def publish(self, stored):
-        """Gives a stored model its name. What had it before stays where that fails."""
+        """Renames a stored model to its final name. If that fails, an earlier file of that name stays."""
         if stored.path is None:
             partial = f"{self.file}.partial"
             onnx.save_model(stored.model, partial)
@@ -109,8 +109,8 @@ class Storage:
             self._publish_both(stored.path)
 
     def _publish_both(self, path):
-        """No moment at which one of the names is new and the other one old: numbers would be wrong, where a missing file is an
-        error."""
+        """Renames both files. An old and a new file never coexist under these names: a missing file is an error, but a mixture would
+        give wrong numbers."""
         pairs = [(_data(path), _data(self.file)), (path, self.file)]
         old = [(name, f"{new}.old") for new, name in pairs if os.path.lexists(_data(self.file)) and os.path.lexists(name)]
         moves = old + pairs
@@ -126,7 +126,7 @@ class Storage:
 
 
 def stored_model(model):
-    """Of an onnx.ModelProto, or of a file that export() has written."""
+    """The Stored of an onnx.ModelProto, or of a file that export() has written."""
     if not isinstance(model, (str, os.PathLike)):
         return Stored(model)
     model = os.fspath(model)
@@ -140,7 +140,7 @@ def _data(path):
 
 
 def _write(model, weights, path):
-    """The model and, in the second file, its weights, one after another: memory holds no copy of them."""
+    """Writes the model, and its weights one after another to the second file, without copying them in memory."""
     with open(_data(path), "wb") as stream:
         for name, array in weights.items():
             if array.nbytes < _INLINE:

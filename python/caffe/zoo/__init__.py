@@ -1,7 +1,7 @@
-"""Nets to begin with, for any number of classes: what `caffe new --net` offers, and what the files in
-models/ are made of.
+"""Nets to start from, for any number of classes: `caffe new --net` offers them, and the files in
+models/ are generated from them.
 
-A module has a list NETS; adding a net edits no other file.
+A module has a list NETS; no other file has to be edited to add a net.
 """
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 
 class Net(NamedTuple):
-    """A net of the zoo, and how it is trained where nobody says otherwise.
+    """A net of the zoo, and its default training.
 
     task: "classification", "detection" or "segmentation". body: adds its layers to a Model, see
-    zoo.common; of a detector and a segmentation net, see their modules. sides: the smallest, the
-    usual and the largest height and width of its input, in pixels. multiple: a side is a multiple of
-    this. batch: images of a training batch. solver: fields of SolverParameter. images: how many a
-    training sees in all, from which follows the number of passes over a set. is_default: taken for
-    its task where its sizes fit. pixels: mean of blue, green and red, and scale, of the images that
-    its published weights know, (pixel - mean) * scale; a mean of None: not known.
+    zoo.common; for detection and segmentation, see the modules. sides: smallest, usual and largest
+    height and width of its input, in pixels. multiple: sides are multiples of this. batch: images per
+    training batch. solver: fields of SolverParameter. images: total number of images seen in training,
+    which determines the number of passes over a set. is_default: candidate for its task if the sizes
+    fit. pixels: mean of blue, green and red, and scale, with which its published weights were trained,
+    (pixel - mean) * scale; a mean of None is unknown.
     """
 
     name: str
@@ -46,17 +46,17 @@ def nets() -> Dict[str, Net]:
 
 
 def choose(task: str, side: int) -> Net:
-    """The net for a task and for images whose shorter sides are about `side` pixels: of the defaults
-    the one with the largest usual side that is not above theirs, else the smallest."""
+    """The net for a task and for images whose shorter sides are about `side` pixels: among the defaults,
+    the one with the largest usual side that does not exceed theirs, else the smallest."""
     fitting = sorted((net for net in nets().values() if net.task == task and net.is_default), key=lambda net: net.sides[1])
     not_above = [net for net in fitting if net.sides[1] <= side]
     return not_above[-1] if not_above else fitting[0]
 
 
 def net_named(name: str, task: str) -> Net:
-    """The net of the zoo with the name, or of the file NAME.prototxt. Raises InvalidArgument, with
-    those that there are, where no net for the task has the name."""
-    from .. import InvalidArgument  # not at the top: models/generate.py has no compiled package
+    """The net of the zoo with this name, or of the file NAME.prototxt. Raises InvalidArgument, which lists
+    the known names, if no net for the task has this name."""
+    from .. import InvalidArgument  # not at the top: models/generate.py runs without the compiled package
 
     if name.endswith(".prototxt"):
         if task != "classification":

@@ -1,11 +1,11 @@
-"""What detectors of boxes end in (Liu et al. 2016, "SSD: Single shot multibox detector"): predictions from maps, the loss, and the answers."""
+"""The end of object detectors (Liu et al. 2016, "SSD: Single shot multibox detector"): predictions from feature maps, loss, detections."""
 from ..net_spec import layers as L, params as P
 
 VARIANCE = [0.1, 0.1, 0.2, 0.2]
 
 
 def predict(model, name, x, data, count, scores, prior, change=lambda tag, y: y):
-    """From a map, for `count` boxes a cell: offsets, `scores` numbers that `change` may combine, and the boxes themselves."""
+    """Predictions from a feature map, for `count` boxes per cell: offsets, `scores` numbers which `change` may combine, and prior boxes."""
     parts = []
     for kind, outputs in (("loc", 4 * count), ("conf", scores * count)):
         tag = f"{name}_mbox_{kind}"
@@ -19,13 +19,13 @@ def predict(model, name, x, data, count, scores, prior, change=lambda tag, y: y)
 
 
 def join(model, predicted):
-    """What `predict` says of each map, as one."""
+    """Concatenates the results of `predict` for all feature maps."""
     return [model.add(f"mbox_{kind}", L.Concat(*parts, axis=2 if kind == "priorbox" else 1))
             for kind, parts in zip(("loc", "conf", "priorbox"), zip(*predicted))]
 
 
 def samplers(overlaps, **shape):
-    """The whole image, or a part that overlaps an object by at least so much, or any part."""
+    """Crops: the whole image, a part that overlaps an object by at least one of `overlaps`, or any part."""
     constraints = [dict(min_jaccard_overlap=overlap) for overlap in overlaps] + [dict(max_jaccard_overlap=1)]
     return [dict(use_original_image=True, max_sample=1, max_trials=1)] + [
         dict(sampler=dict(min_scale=0.3, max_scale=1, **shape), sample_constraint=constraint, max_sample=1, max_trials=50)
@@ -42,7 +42,7 @@ def loss(model, predicted, label, classes, overlap, negative_overlap, **options)
 
 
 def detections(model, classes, predicted, overlap=0.45, top_k=400, keep=200, confidence=0.01):
-    """Of the `top_k` surest boxes of each class those that overlap no surer one, `keep` in all."""
+    """Non-maximum suppression on the `top_k` best boxes of each class; keeps `keep` boxes in total."""
     location, scores, priors = predicted
     x = model.add("mbox_conf_reshape", L.Reshape(scores, shape=dict(dim=[0, -1, classes])))
     x = model.add("mbox_conf_softmax", L.Softmax(x, axis=2))

@@ -1,4 +1,4 @@
-"""What all families are made of: layers with their usual settings, data, heads, solvers."""
+"""Shared by all families of nets: layers with their usual settings, data, heads, solvers."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple
@@ -22,7 +22,7 @@ def constant(value: float) -> dict:
 
 
 class Head(NamedTuple):
-    """A classifier under training: its scores, and how its loss and accuracies are called."""
+    """A classifier during training: its scores, and the names of its loss and accuracies."""
 
     scores: Top
     loss_layer: str = "loss"
@@ -35,10 +35,10 @@ class Head(NamedTuple):
 class Model:
     """A NetSpec with a method for each kind of layer; each method returns the new top.
 
-    classes: how many the net tells apart. The layer that makes their scores is called as in the
-    published weights where there are as many as those have, so that it takes no weights of others.
-    kept: share of the past in the statistics of normalization at each step; None: as the layers'
-    default has it, 0.999, which is too slow where a training has less than some thousand steps.
+    classes: number of classes. The layer of the scores has its name in the published weights if the
+    number of classes is the same; otherwise another name, so that it does not load those weights.
+    kept: moving-average factor of normalization statistics; None: the layers' default, 0.999, which is
+    too slow for trainings of fewer than some thousand iterations.
     """
 
     def __init__(self, classes: int = 1000, kept: Optional[float] = None) -> None:
@@ -47,7 +47,7 @@ class Model:
         self._statistics = {} if kept is None else dict(moving_average_fraction=kept)
 
     def scores_name(self, name: str, classes: int = 1000) -> str:
-        """`name` for so many classes, else another one."""
+        """`name` if the number of classes is `classes`, else another name."""
         return name if self.classes == classes else f"{name}_{self.classes}_classes"
 
     def add(self, name: str, top: Any) -> Any:
@@ -57,7 +57,7 @@ class Model:
     def conv(self, name: str, bottom: Top, outputs: int, kernel: Any, stride: int = 1, pad: Any = 0, group: int = 1,
              dilation: int = 1, bias: Optional[float] = 0.0, weight: Optional[dict] = None, rate: float = 1,
              frozen: bool = False) -> Top:
-        """bias: the value it starts from; None for a convolution without. rate: factor on lr_mult."""
+        """bias: its initial value; None for a convolution without bias. rate: factor on lr_mult."""
         options = dict(num_output=outputs, weight_filler=weight or XAVIER)
         options.update(dict(kernel_h=kernel[0], kernel_w=kernel[1]) if isinstance(kernel, tuple) else
                        dict(kernel_size=kernel))
@@ -68,12 +68,12 @@ class Model:
         return self.add(name, L.Convolution(bottom, param=learning(bias is not None, 0 if frozen else rate), **options))
 
     def norm(self, name: str, bottom: Top, **options: Any) -> Top:
-        """Normalisation with a learned factor and shift, in one layer, as NVCaffe writes it."""
+        """Normalization with learned scale and shift in one layer, in NVCaffe's form."""
         return self.add(name, L.BatchNorm(bottom, in_place=True, moving_average_fraction=0.9, eps=1e-4,
                                           scale_bias=True, **options))
 
     def norm_and_scale(self, norm: str, scale: str, bottom: Top) -> Top:
-        """The same as BVLC writes it: statistics in BatchNorm, factor and shift in Scale."""
+        """The same in BVLC's form: statistics in BatchNorm, scale and shift in Scale."""
         normalized = self.add(norm, L.BatchNorm(bottom, in_place=True, **self._statistics))
         return self.add(scale, L.Scale(normalized, in_place=True, bias_term=True))
 
@@ -106,19 +106,19 @@ class Model:
 
 
 def learning(bias: bool, rate: float = 1) -> List[dict]:
-    """Caffe's custom: biases learn twice as fast and do not decay. Rate 0 keeps both as they are."""
+    """Caffe's convention: biases learn twice as fast and do not decay. Rate 0 freezes both."""
     specs = [dict(lr_mult=rate, decay_mult=0 if rate == 0 else 1)]
     return specs + ([dict(lr_mult=2 * rate, decay_mult=0)] if bias else [])
 
 
-# How nets are trained where nobody says otherwise: the rate rises for a quarter of the time, and then falls to almost 0.
+# Default training: the rate rises for a quarter of the time, then falls to almost 0.
 ONE_CYCLE = dict(type="Nesterov", momentum=0.9, lr_policy="onecycle", rise=0.25, weight_decay=0.0005)
 
 Body = Callable[[Model, Top], List[Head]]
 
 
 class Images(NamedTuple):
-    """Where a net's images come from and what is done to them before it sees them."""
+    """The source of a net's images, and their preprocessing."""
 
     shape: Tuple[int, int, int] = (3, 224, 224)
     train: str = "examples/imagenet/ilsvrc12_train_lmdb"
@@ -126,7 +126,7 @@ class Images(NamedTuple):
     mean: Tuple[float, ...] = (104, 117, 123)
     scale: float = 1
     layer: str = "Data"
-    pad: int = 0  # pixels around a training image, out of which the input is cut
+    pad: int = 0  # pixels added around a training image before random cropping
 
     def layers(self, phase: dict, batch: int) -> Tuple[Top, Top]:
         training = phase is TRAIN
@@ -146,7 +146,7 @@ class Images(NamedTuple):
         return getattr(L, self.layer)(ntop=2, name="data", include=phase, transform_param=transform, **options)
 
     def info(self) -> Any:
-        """What a model's folder says of its input: the shorter side becomes 256 pixels, the centre is cut out."""
+        """Preprocessing for a model's folder: the shorter side becomes 256 pixels, the centre is cropped."""
         resize = dict(resize_mode="FIT_SMALL_SIZE", height=256, width=256)
         return caffe_pb2.ModelInfo(mean_value=self.mean, scale=None if self.scale == 1 else self.scale, resize=resize)
 
@@ -158,7 +158,7 @@ def write(spec: NetSpec, name: str, **header: Any) -> Any:
 
 
 def train_val(name: str, body: Body, images: Images, batch: int, test_batch: int, classes: int = 1000, **header: Any) -> Any:
-    """The net for training and testing: data by phase, losses, and accuracies while testing."""
+    """The net for training and testing: data by phase, losses, and accuracies in testing."""
     model, test = Model(classes), NetSpec()
     model.spec.data, model.spec.label = images.layers(TRAIN, batch)
     test.data, test.label = images.layers(TEST, test_batch)
@@ -181,7 +181,7 @@ def losses(model: Model, heads: Iterable[Head]) -> None:
 
 def deploy(name: str, body: Body, shape: Tuple[int, int, int], batch: int = 10, softmax: bool = True,
            classes: int = 1000, **header: Any) -> Any:
-    """The net for use: images in, probabilities (or scores) out."""
+    """The net for inference: images in, probabilities (or scores) out."""
     model = Model(classes)
     model.spec.data = L.Input(shape=dict(dim=[batch, *shape]))
     heads = body(model, model.spec.data)
@@ -191,7 +191,7 @@ def deploy(name: str, body: Body, shape: Tuple[int, int, int], batch: int = 10, 
 
 
 def benchmark(name: str, body: Body, shape: Tuple[int, int, int], batch: int) -> Any:
-    """The training net on constant data, which costs no time."""
+    """The training net on constant data, so that data costs no time."""
     model = Model()
     model.spec.data, model.spec.label = L.DummyData(
         ntop=2, shape=[dict(dim=[batch, *shape]), dict(dim=[batch])], data_filler=[constant(0.5), constant(0)])
@@ -200,7 +200,7 @@ def benchmark(name: str, body: Body, shape: Tuple[int, int, int], batch: int) ->
 
 
 def solver(folder: str, net: Optional[str] = "train_val.prototxt", prefix: Optional[str] = None, **fields: Any) -> Any:
-    """A SolverParameter with momentum 0.9, tests over ImageNet's 50,000 images in batches of 50; None unsets a field."""
+    """A SolverParameter with momentum 0.9, and tests over ImageNet's 50,000 images in batches of 50; None unsets a field."""
     settings = dict(net=net and f"{folder}/{net}", test_iter=[1000], test_interval=5000, test_initialization=False, display=20,
                     average_loss=20, momentum=0.9, lr_policy="poly", snapshot=10000,
                     snapshot_prefix=f"{folder}/{prefix or folder.split('/')[-1]}")

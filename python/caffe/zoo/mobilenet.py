@@ -5,7 +5,7 @@ from .common import MSRA, ONE_CYCLE, Head
 
 
 def unit(model, name, bottom, outputs, kernel=1, stride=1, group=1, relu=None):
-    """Convolution and normalisation; relu: the name of one after them."""
+    """Convolution and normalization; relu: name of a ReLU after them, if any."""
     x = model.conv(name, bottom, outputs, kernel, stride, kernel // 2, group, bias=None, weight=MSRA)
     normal = model.add(f"{name}/bn", L.BatchNorm(x))
     model.add(f"{name}/scale", L.Scale(normal, in_place=True, bias_term=True))
@@ -13,7 +13,7 @@ def unit(model, name, bottom, outputs, kernel=1, stride=1, group=1, relu=None):
 
 
 def classifier(model, x):
-    # A convolution, so that a larger image gives a map of scores.
+    # A convolution instead of a product, so that larger images give a map of scores.
     scores = model.conv(model.scores_name("fc7"), model.global_pool("pool6", x), model.classes, 1, weight=MSRA)
     return [Head(model.add("fc7/flat", L.Flatten(scores)))]
 
@@ -33,7 +33,7 @@ def mobilenet_v1(model, data):
 def mobilenet_v2(model, data):
     x = unit(model, "conv1", data, 32, 3, 2, relu="relu1")
     inputs = 32
-    # The published weights have an expansion in the first block too, of factor 1, which the paper has not.
+    # Unlike the paper, the published weights have an expansion in the first block, too, with factor 1.
     for name, factor, outputs, stride in (
             ("2_1", 1, 16, 1), ("2_2", 6, 24, 2), ("3_1", 6, 24, 1), ("3_2", 6, 32, 2), ("4_1", 6, 32, 1),
             ("4_2", 6, 32, 1), ("4_3", 6, 64, 2), ("4_4", 6, 64, 1), ("4_5", 6, 64, 1), ("4_6", 6, 64, 1),

@@ -1,4 +1,4 @@
-"""A net of a file in the place of one of the zoo: `caffe new --net=FILE.prototxt`."""
+"""Makes a net from a file, for `caffe new --net=FILE.prototxt`."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -13,7 +13,7 @@ _SCORES = {"InnerProduct": "inner_product_param", "Convolution": "convolution_pa
 
 
 class _Written(Function):
-    """A layer as a file has it, under its own name."""
+    """A layer exactly as in a file, with its name."""
 
     def __init__(self, layer: Any, inputs: List[Top]) -> None:
         super().__init__(layer.type, inputs, dict(ntop=len(layer.top), in_place=list(layer.top) == list(layer.bottom)))
@@ -31,13 +31,14 @@ class _Written(Function):
 
 
 def net_of_file(file: Path) -> Net:
-    """A net for classification of a deploy prototxt: one image in, scores or probabilities out.
+    """A net for classification from a deploy prototxt with one image as input, and scores or probabilities
+    as output.
 
-    Its last layer with num_output gets as many outputs as there are classes, and another name where
-    that changes their number, so that it takes no weights of others. Raises InvalidArgument for a
-    net of another form.
+    Its last layer with num_output gets one output per class. If that changes their number, it also gets
+    another name, so that it does not load weights for other classes. Raises InvalidArgument for a net
+    of another form.
     """
-    from .. import TEST, InvalidArgument  # the compiled package, which models/generate.py has not
+    from .. import TEST, InvalidArgument  # the compiled package, without which models/generate.py runs
     from .. import Net as Compiled
 
     net = Compiled(str(file), TEST)
@@ -73,7 +74,7 @@ def net_of_file(file: Path) -> Net:
                 layer = type(layer)(name=f"{layer.name}_{model.classes}_classes", **_fields(layer))
                 options = getattr(layer, _SCORES[layer.type])
                 options.num_output = model.classes
-                if not options.HasField("weight_filler"):  # as in files for use alone
+                if not options.HasField("weight_filler"):  # deploy files often have none
                     options.weight_filler.type = "msra"
             written = _Written(layer, [blobs[name] for name in layer.bottom])
             for name, top in zip(layer.top, written.tops):

@@ -1,10 +1,10 @@
-"""Residual nets (He et al. 2016) for photographs, with the names of their published weights, and for small images."""
+"""Residual nets (He et al. 2016) for photographs, with the names of the published weights, and for small images."""
 from ..net_spec import layers as L
 from ..net_spec import params as P
 from . import Net
 from .common import MSRA, ONE_CYCLE, Head
 
-# Blocks in the four stages, and whether they are bottlenecks.
+# Number of blocks in the four stages, and True for bottleneck blocks.
 DEPTHS = {18: ((2, 2, 2, 2), False), 50: ((3, 4, 6, 3), True), 101: ((3, 4, 23, 3), True), 152: ((3, 8, 36, 3), True)}
 
 
@@ -50,7 +50,7 @@ def resnet(depth):
 
 
 def cifar_resnet(depth):
-    """6 n + 2 layers; where the image is halved, the shortcut averages pixels and new channels begin at 0."""
+    """6 n + 2 layers; where the resolution halves, the shortcut averages pixels and pads new channels with 0."""
     def body(model, data):
         x = conv_norm(model, "_conv1", data, 16, 3, pad=1)
         for stage, width in ((1, 16), (2, 32), (3, 64)):
@@ -72,13 +72,13 @@ def cifar_resnet(depth):
 
 
 def small_resnet(model, data):
-    """ResNet-20 with a first stage of 16 channels, for images whose sides are 28 to 96 pixels."""
+    """ResNet-20 with a first stage of 16 channels, for images with sides of 28 to 96 pixels."""
     return cifar_resnet(20)(model, data)
 
 
 def resnet9(model, data):
-    """Few wide layers, which keep processors busy (Page 2018, "How to train your ResNet"): convolutions to 32, 64, 128 and
-    256 channels, pooled to half after each but the first, and two residual blocks."""
+    """A few wide layers, which use processors well (Page 2018, "How to train your ResNet"): convolutions to 32, 64, 128 and
+    256 channels, with pooling to half the size after each but the first, and two residual blocks."""
     x = conv_norm(model, "_conv1", data, 32, 3, pad=1)
     for stage, width in ((2, 64), (3, 128), (4, 256)):
         x = model.pool(f"pool{stage}", conv_norm(model, f"{stage}", x, width, 3, pad=1), "MAX", 2, 2)

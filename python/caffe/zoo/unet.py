@@ -1,5 +1,5 @@
 """U-Net (Ronneberger et al. 2015, "U-Net: Convolutional networks for biomedical image segmentation"),
-with normalisation and with borders padded, so that each pixel of the image gets scores."""
+with normalization, and with padding so that each pixel of the image gets scores."""
 from ..net_spec import layers as L
 from . import Net
 from .common import MSRA, constant
@@ -15,13 +15,13 @@ def pair(model, name, x, outputs):
 
 
 def larger(model, name, x, outputs):
-    """Twice the height and width."""
+    """Doubles height and width."""
     return model.add(name, L.Deconvolution(x, param=[dict(lr_mult=1, decay_mult=1)], convolution_param=dict(
         num_output=outputs, kernel_size=2, stride=2, bias_term=False, weight_filler=MSRA)))
 
 
 def unet(model, data):
-    """The scores of model.classes classes for each pixel."""
+    """Scores of model.classes classes for each pixel."""
     kept, x = [], data
     for depth, width in enumerate(WIDTHS, start=1):
         x = pair(model, f"down{depth}", x if depth == 1 else model.pool(f"pool{depth - 1}", x, "MAX", 2, 2), width)

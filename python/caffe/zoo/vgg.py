@@ -6,12 +6,12 @@ WIDTHS = (64, 128, 256, 512, 512)
 
 
 def stages(model, x, depth):
-    """The convolutions up to and without the pooling of the last stage."""
+    """The convolutions up to, but not including, the pooling of the last stage."""
     for stage, (width, count) in enumerate(zip(WIDTHS, CONVOLUTIONS[depth]), start=1):
         if stage > 1:
             x = model.pool(f"pool{stage - 1}", x, "MAX", 2, 2)
         for i in range(1, count + 1):
-            # The msra filler stands for the paper's pre-training of a smaller net.
+            # The msra filler replaces the paper's pre-training with a smaller net.
             x = model.conv(f"conv{stage}_{i}", x, width, 3, pad=1, weight=MSRA)
             x = model.relu(f"relu{stage}_{i}", x)
     return x

@@ -1,4 +1,4 @@
-"""Boxes around things."""
+"""Object detection: boxes."""
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
@@ -13,7 +13,7 @@ from ..subject import Subject
 from . import Task, number, printable, table
 
 ORDER = 1
-_THRESHOLD = 0.5  # scores from which a detection is shown and counts for an image, as in caffe detect
+_THRESHOLD = 0.5  # minimum score for a detection to be shown and to count for an image, as in caffe detect
 _OVERLAP = 0.5
 _RIGHT, _WRONG, _MISSED = (0, 130, 60), (200, 30, 30), (200, 110, 0)
 
@@ -38,7 +38,7 @@ class Boxes(Task):
     def add(self, records: Sequence[Record]) -> None:
         detections, truths = self.blob(self._detections_blob).reshape(-1, 7), self.blob(self._truths_blob).reshape(-1, 8)
         for record in records:
-            # Rows that stand for nothing have no class.
+            # Padding rows have no class.
             own = truths[(truths[:, 0] == record.slot) & (truths[:, 1] >= 0)]
             found = detections[(detections[:, 0] == record.slot) & (detections[:, 1] >= 0)]
             image = np.full((len(own), 1), record.index)
@@ -50,7 +50,7 @@ class Boxes(Task):
             self._judge(record, own, found[found[:, 2] >= _THRESHOLD])
 
     def _judge(self, record: Record, truths: np.ndarray, detections: np.ndarray) -> None:
-        """Offers an image with wrong or missed boxes: the more, the worse."""
+        """Offers an image with wrong or missed boxes; more of them are worse."""
         wrong, missed = 0, 0
         matches: Dict[int, Matches] = {}
         for label in sorted({int(label) for label in [*truths[:, 1], *detections[:, 1]]}):
@@ -133,10 +133,10 @@ def _is_found(truth: np.ndarray, right: np.ndarray) -> bool:
 
 
 def _classes(layer: Any):
-    """(how many classes a layer has, with the background; the background's label)."""
+    """(number of classes of a layer, including the background; the background's label)."""
     for name in ("detection_evaluate_param", "detection_output_param"):
         if layer.HasField(name):
             options = getattr(layer, name)
             return options.num_classes, options.background_label_id
-    # YOLO's layers count from 1 on.
+    # YOLO's layers count classes from 1.
     return 1, 0

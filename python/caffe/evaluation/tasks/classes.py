@@ -1,4 +1,4 @@
-"""A class for each item."""
+"""Classification: one class per item."""
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
@@ -12,9 +12,9 @@ from ..records import Record
 from ..subject import Subject
 from . import Task, number, printable, table
 
-ORDER = 3  # after those that look closer
+ORDER = 3  # after the more specific tasks
 _MOST_LINES = 20
-_LARGEST_MATRIX = 30  # classes; of more the page has the confusions alone
+_LARGEST_MATRIX = 30  # classes; with more, the page only lists the confusions
 
 
 def find(subject: Subject) -> Optional[Task]:
@@ -51,7 +51,7 @@ class Classes(Task):
             self.worst.offer(float(scores[k, predicted[k]]), lambda k=k: self._mistake(records[k], int(labels[k]), scores[k]))
 
     def _per_item(self, blob: str) -> np.ndarray:
-        """(N, C)."""
+        """The blob as an array (N, C)."""
         scores = self.blob(blob)
         if scores.ndim < 2 or scores.size != scores.shape[0] * scores.shape[1]:
             raise InvalidArgument(f"scores '{blob}' have shape {scores.shape}; a classifier's are (N, C), a score for each class")

@@ -1,4 +1,4 @@
-"""A class for each pixel."""
+"""Segmentation: one class per pixel."""
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
@@ -62,7 +62,7 @@ class Masks(Task):
         picture = None
         if pixels is not None:
             palette = colours(len(self._confusion))
-            # Scores of a smaller map are shown as large as the image.
+            # Enlarges a smaller map of scores to the size of the image.
             rows, columns = (np.arange(extent) * mask.shape[axis] // extent for axis, extent in enumerate(pixels.shape[:2]))
             parts = [pixels, *(with_mask(pixels, one[rows][:, columns], palette) for one in (mask, predicted))]
             picture = data_uri(sized(side_by_side(parts), largest=640, least=288))

@@ -1,1 +1,1 @@
-"""What DetectNet does after its last layer: boxes from grids, and their score."""
+"""Post-processing of DetectNet: turns its grids into boxes and scores the boxes."""

@@ -1,7 +1,7 @@
-"""Boxes from DetectNet's grids, in the manner of NVCaffe.
+"""Turns DetectNet's grids into boxes, in the same way as NVCaffe.
 
-A grid has one cell per `stride` x `stride` pixels. Of each cell the net says how surely an object
-of a class covers it (the coverage) and where that object's box lies, in pixels from the cell's
+A grid has one cell per `stride` x `stride` pixels. For each cell the net predicts the probability that
+an object of a class covers it (the coverage) and the object's box, in pixels relative to the cell's
 upper left corner.
 """
 from typing import List, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 
 import caffe
 
-MOST_BOXES = 50  # per image and class: what the tops have room for
+MOST_BOXES = 50  # per image and class: the capacity of the tops
 
 
 def cell_boxes(coverage: np.ndarray, boxes: np.ndarray, stride: int, threshold: float) -> np.ndarray:
@@ -31,7 +31,7 @@ def _is_similar(boxes: np.ndarray, box: np.ndarray, eps: float) -> np.ndarray:
 
 
 def _groups(boxes: np.ndarray, eps: float) -> List[np.ndarray]:
-    """Indices of boxes that are joined by chains of similar ones."""
+    """Indices of boxes, grouped by chains of similar boxes."""
     free = np.ones(len(boxes), dtype=bool)
     groups = []
     for first in range(len(boxes)):
@@ -39,7 +39,7 @@ def _groups(boxes: np.ndarray, eps: float) -> List[np.ndarray]:
             continue
         free[first] = False
         group = [first]
-        for member in group:  # grows on the way
+        for member in group:  # the group grows during the loop
             found = np.nonzero(free & _is_similar(boxes, boxes[member], eps))[0]
             free[found] = False
             group.extend(found)
@@ -48,12 +48,11 @@ def _groups(boxes: np.ndarray, eps: float) -> List[np.ndarray]:
 
 
 def group_rectangles(boxes: np.ndarray, least: int, eps: float):
-    """What OpenCV's groupRectangles makes of K x 4 whole numbers: the mean box of each group of
-    more than `least` similar ones, and how many it had. A group that lies inside a much stronger
-    one is left out.
+    """Equivalent of OpenCV's groupRectangles for K x 4 whole numbers: returns the mean box and the size of
+    each group of more than `least` similar boxes. Groups inside a much stronger group are dropped.
 
-    NVCaffe hands corners (x1, y1, x2, y2) to that function, which takes them for (x, y, width,
-    height); the values of `eps` in use are made for that, so it is done here, too.
+    NVCaffe passes corners (x1, y1, x2, y2) to that function, which interprets them as (x, y, width,
+    height). Common values of `eps` are tuned for that, so this function does the same.
     """
     groups = [group for group in _groups(boxes, eps) if len(group) > least]
     means = [np.rint(boxes[group].mean(axis=0)).astype(int) for group in groups]
@@ -72,7 +71,7 @@ def group_rectangles(boxes: np.ndarray, least: int, eps: float):
 
 class _Clusters(caffe.Layer):
     """Bottoms: coverage (N, classes, H, W) and boxes (N, 4, H, W). Tops, one per class: (N, 50, 5),
-    rows x1, y1, x2, y2 in pixels and the logarithm of the number of cells behind the box; unused
+    rows x1, y1, x2, y2 in pixels and the logarithm of the number of cells in the box's group; unused
     rows are 0."""
 
     FIELDS = ""
@@ -105,7 +104,7 @@ class _Clusters(caffe.Layer):
 
 
 class ClusterGroundtruth(_Clusters):
-    """The boxes that the label grids were made of. param_str: "img_x,img_y,stride[,classes]"."""
+    """The boxes from which the label grids were made. param_str: "img_x,img_y,stride[,classes]"."""
 
     FIELDS = "img_x,img_y,stride"
 
@@ -116,9 +115,9 @@ class ClusterGroundtruth(_Clusters):
 
 class ClusterDetections(_Clusters):
     """The net's boxes. param_str:
-    "img_x,img_y,stride,cvg_thr,rect_thr,rect_eps,min_height[,classes]": cells count from coverage
-    cvg_thr on; groups need more than rect_thr of them; boxes lower than min_height pixels are left
-    out."""
+    "img_x,img_y,stride,cvg_thr,rect_thr,rect_eps,min_height[,classes]". Cells count if their coverage
+    is at least cvg_thr, groups need more than rect_thr cells, and boxes lower than min_height pixels
+    are dropped."""
 
     FIELDS = "img_x,img_y,stride,cvg_thr,rect_thr,rect_eps,min_height"
 

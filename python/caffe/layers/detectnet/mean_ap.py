@@ -1,4 +1,4 @@
-"""How good DetectNet's boxes are, in the manner of NVCaffe."""
+"""Scores DetectNet's boxes, in the same way as NVCaffe."""
 from typing import Sequence
 
 import numpy as np
@@ -20,9 +20,9 @@ def overlap(box: Sequence[float], other: Sequence[float]) -> float:
 
 
 def score(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Rows x1, y1, x2, y2, verdict: of each box of `found`, the surest first, and of each of
-    `truth` that none of them met. Both: K x 5, x1, y1, x2, y2, confidence; rows of zeros count for
-    nothing."""
+    """Rows x1, y1, x2, y2, verdict: first for each box of `found` in descending order of confidence, then
+    for each box of `truth` that was missed. Both arguments: K x 5, x1, y1, x2, y2, confidence; rows of
+    zeros are ignored."""
     truth, found = (boxes[boxes.any(axis=1)] for boxes in (truth, found))
     is_met = np.zeros(len(truth), dtype=bool)
     rows = []
@@ -38,9 +38,9 @@ def score(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
 
 
 class ScoreDetections(caffe.Layer):
-    """Bottoms: true and found boxes (N, 50, 5). Top: (N, 50, 5), rows x1, y1, x2, y2 and 1 for a
-    box that overlaps a true one by 0.7, 2 for one that does not, 3 for a true box that was missed;
-    unused rows are 0."""
+    """Bottoms: true and found boxes (N, 50, 5). Top: (N, 50, 5), rows x1, y1, x2, y2 and 1 for a found
+    box with an overlap of at least 0.7 with a true box, 2 for a found box without, 3 for a true box that
+    was missed; unused rows are 0."""
 
     def setup(self, bottom: Sequence[caffe.Blob], top: Sequence[caffe.Blob]) -> None:
         pass
@@ -58,9 +58,9 @@ class ScoreDetections(caffe.Layer):
 
 
 class mAP(caffe.Layer):
-    """Bottom: what ScoreDetections says. Tops: "mAP", precision and recall of the batch, in
-    percent; the first is not an area under a curve but precision * recall / 100. param_str is
-    accepted and says nothing."""
+    """Bottom: the top of ScoreDetections. Tops: "mAP", precision and recall of the batch, in percent;
+    "mAP" is not an area under a curve but precision * recall / 100. param_str is accepted and
+    ignored."""
 
     def setup(self, bottom: Sequence[caffe.Blob], top: Sequence[caffe.Blob]) -> None:
         if len(top) != 3:

@@ -1,8 +1,7 @@
-"""What a folder of pictures can be: a module for each kind of set.
+"""Kinds of data sets: one module for each.
 
-A module has `find(path)`, which returns a Dataset where the path is one of its kind, else None, and
-raises InvalidArgument where it is one but a broken one. Adding a kind adds a file and edits no
-list.
+A module has `find(path)`, which returns a Dataset if the path is a set of its kind, else None. It
+raises InvalidArgument for a broken set of its kind. No list has to be edited to add a kind.
 """
 from __future__ import annotations
 
@@ -18,9 +17,9 @@ from ... import InvalidArgument
 
 @dataclass
 class Halves:
-    """Where the two halves of an imported set are, from the model's folder, and how large they are.
+    """Paths of the two halves of an imported set, relative to the model's folder, and their sizes.
 
-    mean: of blue, green and red, of 255. more: what the task's recipe has to know besides.
+    mean: of blue, green and red, from 0 to 255. more: other values that the task's recipe needs.
     """
 
     train: str
@@ -32,10 +31,10 @@ class Halves:
 
 
 class Dataset:
-    """A set of images with answers.
+    """A set of labelled images.
 
-    task: "classification", "detection" or "segmentation". classes: their names, from label 0 on;
-    where label 0 is the background, it is one of them. kind: for people.
+    task: "classification", "detection" or "segmentation". classes: their names, from label 0,
+    including the background if that is label 0. kind: a description for users.
     """
 
     kind = ""
@@ -46,18 +45,18 @@ class Dataset:
         self.classes: List[str] = []
 
     def images(self) -> List[Path]:
-        """All image files, for a look at their sizes."""
+        """All image files, to determine their sizes."""
         raise NotImplementedError
 
     def import_into(self, folder: Path, options: "ImportOptions") -> Halves:
-        """Makes what the data layers read, below `folder`."""
+        """Writes the input of the data layers below `folder`."""
         raise NotImplementedError
 
 
 @dataclass
 class ImportOptions:
-    """side: height and width of the stored images in pixels. val: share of the set that is kept for
-    testing, in (0, 1). program: the program `caffe`; its converters lie beside it."""
+    """side: height and width of the stored images in pixels. val: share of the set to keep for testing,
+    in (0, 1). program: the program `caffe`; its converters are in the same folder."""
 
     side: int
     val: float
@@ -66,7 +65,7 @@ class ImportOptions:
 
 
 def open_dataset(path: Path) -> Dataset:
-    """The set at `path`. Raises InvalidArgument, with what there could be, where it is none."""
+    """The set at `path`. Raises InvalidArgument, which lists the possible kinds, if it is not a set."""
     if not path.exists():
         raise InvalidArgument(f"{path}: no such file or folder; give the folder of the images")
     found: Dict[str, Dataset] = {}
@@ -88,8 +87,8 @@ def _modules():
 
 
 def beside(files: List[Path], seed: int, val: float) -> Tuple[List[Path], List[Path]]:
-    """Splits `files` in two at random: those to train with, and the share `val` of them, at least
-    one, to test with. The same each time for one seed."""
+    """Splits `files` at random into files for training, and the share `val`, at least one, for testing.
+    The result depends on the seed only."""
     import random
 
     if len(files) < 2:
@@ -102,8 +101,8 @@ def beside(files: List[Path], seed: int, val: float) -> Tuple[List[Path], List[P
 
 
 def checked_names(where: Path, names: List[str]) -> List[str]:
-    """The names of classes. Raises InvalidArgument for one that no file of ours could hold: one with control characters
-    or of bytes that are no UTF-8."""
+    """The names of classes. Raises InvalidArgument for names that our files cannot store: with control characters, or bytes
+    that are not UTF-8."""
     for name in names:
         if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in name):
             raise InvalidArgument(f"{where}: the class {ascii(name)} has control characters, or bytes that are no UTF-8, in its name; "
@@ -112,7 +111,7 @@ def checked_names(where: Path, names: List[str]) -> List[str]:
 
 
 def lines_of(file: Path) -> List[str]:
-    """The lines of a text file that are not empty, without spaces at their ends. Raises InvalidArgument where it is no UTF-8."""
+    """The non-empty lines of a text file, stripped. Raises InvalidArgument if it is not UTF-8."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -124,7 +123,7 @@ IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".p
 
 
 def is_image(path: Path) -> bool:
-    """Whether the name is that of an image file that is not hidden."""
+    """True if the name is that of an image file that is not hidden."""
     return path.suffix.lower() in IMAGES and not path.name.startswith(".")
 
 

@@ -1,4 +1,4 @@
-"""A folder of images for each class; or such folders in `train` and `val`."""
+"""A folder of images per class, or such folders within `train` and `val`."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from .coco import is_coco
 
 KIND = "a folder with a folder of images for each class"
 _TRAIN, _VAL = ("train", "training"), ("val", "valid", "validation", "test", "testing")
-# What other kinds of sets call their folders.
+# Folder names used by other kinds of sets.
 _OTHERS = {"annotations", "masks", "labels", "jpegimages", "images", "segmentationclass"}
 
 

@@ -1,5 +1,5 @@
-"""COCO's boxes: a JSON file with images, annotations and categories, beside the images or in
-`annotations`. Two files whose names have "train" and "val" in them are the two halves."""
+"""COCO's boxes: a JSON file with images, annotations and categories, next to the images or in
+`annotations`. Two files with "train" and "val" in their names are the two halves."""
 from __future__ import annotations
 
 import json
@@ -21,7 +21,7 @@ def find(path: Path) -> Optional[Dataset]:
 
 
 def is_coco(file: Path) -> bool:
-    """Whether the file is JSON that has what COCO's files have."""
+    """True if the file is JSON with the keys of COCO's files."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -82,7 +82,7 @@ def _read(file: Path, folder: Path, images: Dict[str, List[Path]]) -> Dict[Path,
 
 
 def _image_of(file: Path, folder: Path, name: str, images: Dict[str, List[Path]]) -> Path:
-    """The image of the set whose path ends as the name does."""
+    """The image of the set whose path ends with the name."""
     parts = Path(name).parts
     found = images.get(parts[-1], []) if parts else []
     same = [path for path in found if path.relative_to(folder).parts[-len(parts):] == parts] or found

@@ -1,4 +1,4 @@
-"""A text file with lines `path label`, the paths from its folder on."""
+"""A text file with lines `path label`, with paths relative to its folder."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -45,7 +45,7 @@ class ImageList(Dataset):
         self.classes = self._names(max(labels) + 1)
 
     def _names(self, count: int) -> List[str]:
-        """Those of a file classes.txt or labels.txt beside the list; else the labels."""
+        """Names from a file classes.txt or labels.txt next to the list; else the labels."""
         for name in ("classes.txt", "labels.txt"):
             file = self.path.parent / name
             if file.is_file():
@@ -60,7 +60,7 @@ class ImageList(Dataset):
         return self._paths
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
-        # Absolute paths are read as the user wrote them; others begin at the list's folder.
+        # Absolute paths are used unchanged; others are relative to the list's folder.
         root = ["--root=/"] if all(path.is_absolute() for path in self._written) else []
         halves = import_split(options, folder, "data", "import", self.path, folder / "train", "--shuffle", *root,
                               f"--resize={options.side}x{options.side}", f"--seed={options.seed}", "--json")

@@ -1,6 +1,6 @@
 """Pairs of images and masks: `images` and `masks` with files of equal names (or VOC's `JPEGImages`
-and `SegmentationClass`). A mask has the number of a class in each pixel, 255 for none; classes.txt
-or labels.txt has their names."""
+and `SegmentationClass`). Each pixel of a mask is a class number, 255 for none; classes.txt or
+labels.txt has the class names."""
 from __future__ import annotations
 
 import contextlib
@@ -85,7 +85,7 @@ class MaskPairs(Dataset):
 
 
 def _values(file: Path, mask: Path) -> set:
-    """The classes in a mask. Raises InvalidArgument where it has not the image's size or is none."""
+    """The classes in a mask. Raises InvalidArgument if its size differs from the image's, or if it is not a mask."""
     with _opened(file) as image:
         width, height = upright_size(image)
     with _opened(mask) as labels:
@@ -97,19 +97,19 @@ def _values(file: Path, mask: Path) -> set:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    """The image of a file. Raises InvalidArgument where it cannot be read, now or later."""
+    """Opens an image file. Raises InvalidArgument if it cannot be read, also while it is used."""
     from PIL import Image
 
     try:
         with Image.open(file) as image:
             yield image
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:  # SyntaxError: Pillow's of broken PNGs
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:  # Pillow raises SyntaxError for broken PNGs
         raise InvalidArgument(f"{file}: cannot be read as an image ({error}); remove the pair") from None
 
 
 def _classes(mask: Path, labels: Any) -> np.ndarray:
-    """The class of each pixel, uint8: a grey value or the number of a palette's colour. Raises InvalidArgument where it is
-    neither, or more than a byte."""
+    """The class of each pixel, uint8: a gray value or a palette index. Raises InvalidArgument if the image is neither, or if
+    a value exceeds a byte."""
     if labels.mode not in ("L", "P", "1", "I", "I;16"):
         raise InvalidArgument(f"{mask}: is a colour image ({labels.mode}); a mask has the number of a class in each pixel: save it "
                               "gray, or with a palette")
@@ -121,7 +121,7 @@ def _classes(mask: Path, labels: Any) -> np.ndarray:
 
 
 def _resized(file: Path, mask: Path, side: int) -> Tuple:
-    """Both of side x side pixels; classes of the mask are not mixed."""
+    """Image and mask, resized to side x side pixels; classes of the mask are not interpolated."""
     from PIL import Image, ImageOps
 
     with _opened(file) as image:
@@ -131,7 +131,7 @@ def _resized(file: Path, mask: Path, side: int) -> Tuple:
 
 
 def _means(image) -> Tuple[float, ...]:
-    """Of blue, green and red."""
+    """Means of blue, green and red."""
     from PIL import ImageStat
 
     return tuple(reversed(ImageStat.Stat(image).mean))

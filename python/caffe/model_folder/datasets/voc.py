@@ -1,6 +1,6 @@
-"""VOC's boxes: `JPEGImages` and `Annotations` with an XML file for each image; or the two folders
-`images` and `annotations`, or XML files beside the images. ImageSets/Main/train.txt and val.txt
-say which images are for what, where they are there."""
+"""VOC's boxes: `JPEGImages` and `Annotations` with an XML file per image; or the two folders `images`
+and `annotations`; or XML files next to the images. ImageSets/Main/train.txt and val.txt, if present,
+assign images to training and validation."""
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
@@ -40,8 +40,8 @@ class Voc(Boxes):
         self.check()
 
     def _image_of(self, note: Path, files: List[Path]) -> Path:
-        """The image of an XML file's name: the one beside it, else the only one, else that of the folder whose path is
-        the same apart from its first or last part."""
+        """The image with the name of an XML file: the one in the same folder, else the only one, else the one in the folder
+        whose path differs only in its first or last part."""
         if not files:
             raise InvalidArgument(f"{note}: there is no image {note.stem}.jpg or .png in {self.path}; add it, or remove the file")
         within = note.relative_to(self.path).parent.parts
@@ -66,7 +66,7 @@ class Voc(Boxes):
 def _read(notes: Path, image: Path) -> Annotated:
     try:
         root = ElementTree.parse(notes).getroot()
-    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: unknown encodings
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # LookupError, ValueError: unknown encodings
         raise InvalidArgument(f"{notes}: is no XML: {error}; mend it, or remove it") from None
     try:
         width, height = (int(float(root.findtext(f"size/{tag}") or 0)) for tag in ("width", "height"))

@@ -1,4 +1,4 @@
-"""The net and the solver of a model's folder: a module for each task, with `train_val`."""
+"""Nets and solvers of model folders: a module for each task, with `train_val`."""
 from __future__ import annotations
 
 import importlib
@@ -12,15 +12,15 @@ from ...zoo import Net
 from ..datasets import Dataset, Halves
 
 
-# Of the statistics of normalization: they forget within some 60 steps, as these trainings are short.
+# Moving-average factor of normalization statistics: short, some 60 steps, because these trainings are short.
 KEPT = 0.95
 
 
 class Plan(NamedTuple):
-    """What a model's folder is made for.
+    """The choices for a model's folder.
 
-    side: of the net's input, in pixels. stored: of the images in a database. epochs: passes over the training half. seed: of training.
-    weights: file of weights to start from, from the folder on, or "". mean, scale: a net's input is (pixel - mean) * scale.
+    side: of the net's input, in pixels. stored: side of the stored images. epochs: passes over the training half. seed: for training.
+    weights: file of initial weights relative to the folder, or "". mean, scale: the net's input is (pixel - mean) * scale.
     """
 
     name: str
@@ -43,7 +43,7 @@ def train_val(plan: Plan) -> Any:
 
 
 def solver(plan: Plan) -> Any:
-    """The SolverParameter. Each epoch ends with a test. The best model is kept, and the two newest to go on from."""
+    """The SolverParameter. Each epoch ends with a test. Keeps the best model, and the two newest snapshots to resume from."""
     epoch = max(1, math.ceil(plan.halves.train_count / plan.batch))
     settings: Dict[str, Any] = dict(
         net="train_val.prototxt", max_epoch=plan.epochs, display=max(1, min(50, epoch)), test_initialization=False,
@@ -60,13 +60,13 @@ def solver(plan: Plan) -> Any:
 
 
 def stored_side(task: str, side: int) -> int:
-    """Height and width to which images are resized for a net's input of `side` pixels."""
+    """Height and width of stored images for a net's input of `side` pixels."""
     of_task = importlib.import_module(f"{__name__}.{task}")
     return of_task.stored_side(side) if hasattr(of_task, "stored_side") else side
 
 
 def test_batch(plan: Plan) -> int:
-    """Images of a batch of testing."""
+    """Batch size for testing."""
     return min(50, plan.halves.val_count)
 
 

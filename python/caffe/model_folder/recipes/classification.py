@@ -1,4 +1,4 @@
-"""A class for each image."""
+"""Classification: one class per image."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,13 +10,13 @@ from ...zoo.common import TEST, TRAIN, Model, write
 from . import KEPT, Plan, test_batch
 
 SOLVER: dict = {}
-_PHOTOGRAPH = 64  # pixels; of smaller images each pixel counts
-_SMOOTHING = 0.1  # share of the probability that labels give to the wrong classes (Szegedy et al. 2016)
+_PHOTOGRAPH = 64  # pixels; smaller images are not photographs, and each pixel counts
+_SMOOTHING = 0.1  # label smoothing: probability assigned to wrong classes (Szegedy et al. 2016)
 
 
 def stored_side(side: int) -> int:
-    """Height and width of the images of a database for a net's input of `side` pixels: of photographs a little larger, so
-    that another part can be cut out each time."""
+    """Height and width of stored images for a net's input of `side` pixels. Photographs are stored a little larger, to allow
+    random crops."""
     return side * 8 // 7 if side >= _PHOTOGRAPH else side
 
 
@@ -33,8 +33,8 @@ def train_val(plan: Plan) -> Any:
 
 
 def _data(plan: Plan, phase: dict) -> Any:
-    """Training sees parts of photographs, or small images moved by some pixels, mirrored half of the time; testing sees the
-    centre of each."""
+    """Training uses random crops of photographs, or small images shifted by a few pixels, mirrored half of the time; testing uses
+    the centre."""
     transform: dict = dict(mean_value=list(plan.mean), scale=plan.scale, crop_size=plan.side)
     if phase is TRAIN:
         transform["mirror"] = True

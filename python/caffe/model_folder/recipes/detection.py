@@ -1,4 +1,4 @@
-"""Boxes around things (Liu et al. 2016, "SSD: Single shot multibox detector")."""
+"""Object detection (Liu et al. 2016, "SSD: Single shot multibox detector")."""
 from __future__ import annotations
 
 from typing import Any

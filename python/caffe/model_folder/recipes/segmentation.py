@@ -1,4 +1,4 @@
-"""A class for each pixel."""
+"""Segmentation: one class per pixel."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""How layers are written to ONNX: a module for each family of types, all of which are imported here."""
+"""Writes layers to ONNX: one module per family of layer types. All modules are imported here."""
 import importlib
 import pkgutil
 

@@ -1,4 +1,4 @@
-"""Element by element."""
+"""Element-wise layers."""
 import numpy as np
 
 from ..registry import writes
@@ -84,7 +84,7 @@ def threshold(layer, onnx):
 @writes("Power")
 def power(layer, onnx):
     options = layer.param.power_param
-    if options.power == 0:  # 1, whatever the bottom is
+    if options.power == 0:  # the result is 1
         return onnx.scaled(onnx.op("Sub", layer.bottom, layer.bottom), 1, 1)
     inner = onnx.scaled(layer.bottom, options.scale, options.shift)
     return inner if options.power == 1 else onnx.op("Pow", inner, onnx.constant(options.power))

@@ -1,4 +1,4 @@
-"""Sums and products of tensors, with learned factors and terms, and along axes."""
+"""Sums and products of tensors, with learned factors and offsets, and reductions along axes."""
 import numpy as np
 
 from ..builder import INT_MAX
@@ -6,7 +6,7 @@ from ..registry import writes
 
 
 def _spread(layer, onnx, tensor, shape, axis):
-    """A tensor that covers the bottom's axes from `axis` on, so that it fits the bottom."""
+    """A tensor reshaped to broadcast along the bottom's axes from `axis` on."""
     after = len(layer.shape) - axis - len(shape)
     return onnx.reshape(tensor, [*shape, *[1] * after]) if after else tensor
 
@@ -109,7 +109,7 @@ def argmax(layer, onnx):
     has_axis = options.HasField("axis")
     tensor = layer.bottom if has_axis else onnx.reshape(layer.bottom, [layer.shape[0], layer.count(1)])
     axis = layer.axis(options.axis) if has_axis else 1
-    # Of equal values Caffe takes the last, and TopK the first.
+    # For equal values Caffe takes the last one, but TopK the first.
     turned = onnx.slice(tensor, [-1], [-INT_MAX], [axis], steps=[-1])
     values, places = onnx.op("TopK", turned, onnx.integers([options.top_k]), outputs=2, axis=axis)
     extent = layer.shape[axis] if has_axis else layer.count(1)

@@ -1,4 +1,4 @@
-"""Convolutions and their transposes."""
+"""Convolutions and transposed convolutions."""
 from math import prod
 
 import numpy as np
@@ -7,7 +7,7 @@ from ..registry import writes
 
 
 def spatial(values, height, width, axes, default):
-    """An option of a convolution for each spatial axis: given once, once per axis, or as height and width."""
+    """An option of a convolution for each spatial axis, given once, once per axis, or as height and width."""
     if height or width:
         return [height, width]
     given = list(values) or [default]
@@ -25,7 +25,7 @@ def _attributes(layer, options):
 
 
 def _wide_enough(layer, attributes):
-    """Caffe rounds the number of windows towards 0, so that one may be larger than the padded image: it is padded more."""
+    """Adds padding if needed: Caffe rounds the number of windows towards 0, so one window may be larger than the padded image."""
     spatial_shape = list(zip(layer.shape[-len(attributes["strides"]):], layer.top_shape[-len(attributes["strides"]):]))
     axes = zip(spatial_shape, *(attributes[name] for name in ("kernel_shape", "strides", "dilations", "pads")))
     ends = [max(pad, (outputs - 1) * stride + (kernel - 1) * dilation + 1 - size - pad)
@@ -34,7 +34,7 @@ def _wide_enough(layer, attributes):
 
 
 def _each_bottom(layer, onnx, convolve):
-    """convolve(tensor) for each bottom. ONNX wants channels on axis 1, so axes before those of an item are joined."""
+    """Calls convolve(tensor) for each bottom. ONNX requires channels on axis 1, so the axes before them are merged."""
     axis = layer.axis(layer.param.convolution_param.axis)
     if axis == 1:
         return [convolve(tensor) for tensor in layer.bottoms]
@@ -68,7 +68,7 @@ def deconvolution(layer, onnx):
 
 @writes("Im2col")
 def im2col(layer, onnx):
-    """A convolution of each channel whose kernels pick one place each."""
+    """Im2col as a grouped convolution whose kernels each select one position."""
     options = layer.param.convolution_param
     axis = layer.axis(options.axis)
     channels, attributes = layer.shape[axis], _wide_enough(layer, _attributes(layer, options))

@@ -1,9 +1,9 @@
-"""Patches of two images compared at displacements (Dosovitskiy et al. 2015, "FlowNet")."""
+"""Correlation of patches of two images at displacements (Dosovitskiy et al. 2015, "FlowNet")."""
 from ..registry import writes
 
 
 class _Axis:
-    """Where patches of both images begin along an axis, in pixels of the first image."""
+    """Positions of patches of both images along one axis, in pixels of the first image."""
 
     def __init__(self, options, extent, outputs, is_displaced):
         step, reach = options.stride_2, options.max_displacement
@@ -13,7 +13,7 @@ class _Axis:
         self.displacements = [(first + k) * step for k in range(count)] if is_displaced else [0]
         self.begin = reach - options.pad if is_displaced else 0
         self.length = (outputs - 1) * options.stride_1 + options.kernel_size
-        # What patches need beyond the image.
+        # Padding that patches need outside the image.
         self.before = max(0, -self.begin - min(self.displacements), -self.begin)
         self.behind = max(0, self.begin + self.length + max(0, *self.displacements, 0) - extent)
 
@@ -40,7 +40,7 @@ def correlation(layer, onnx):
 
 
 def _alike(options, onnx, first, second):
-    """Means over channels, then over patches."""
+    """Mean over channels, then over patches, of the products or absolute differences."""
     if options.correlation_type == options.SUBTRACT:
         product = onnx.op("Abs", onnx.op("Sub", first, second))
     else:

@@ -17,7 +17,7 @@ def detection_output(layer, onnx):
 
 
 class _Head:
-    """Boxes and scores of all prior boxes, and what is selected of them."""
+    """Boxes and scores of all prior boxes, and their selection."""
 
     def __init__(self, layer, onnx):
         self.onnx, self.options = onnx, layer.param.detection_output_param
@@ -38,7 +38,7 @@ class _Head:
         self.scores = self._best(onnx.op("Gather", scores, onnx.integers(self.labels), axis=1))  # (items, labels, priors)
 
     def _decoded(self, codes):
-        """Boxes (xmin, ymin, xmax, ymax) of codes relative to the prior boxes (Liu et al. 2016)."""
+        """Decodes boxes (xmin, ymin, xmax, ymax) relative to the prior boxes (Liu et al. 2016)."""
         onnx, options = self.onnx, self.options
         boxes, variances = self.priors
         if not options.variance_encoded_in_target:
@@ -57,7 +57,7 @@ class _Head:
         return onnx.op("Concat", onnx.op("Sub", middles, halves), onnx.op("Add", middles, halves), axis=3)
 
     def _best(self, scores):
-        """Of each class the top_k best; the others get a score that nothing exceeds."""
+        """Keeps the top_k best scores of each class; the others get a score below any threshold."""
         nms, onnx = self.options.nms_param, self.onnx
         if not nms.HasField("top_k") or not 0 <= nms.top_k < self.count:
             return scores
@@ -81,7 +81,7 @@ class _Head:
         return self._kept(rows)
 
     def _selected(self, item, boxes, scores, labels):
-        """boxes (1, priors, 4), scores (1, labels, priors)."""
+        """Selects by non-maximum suppression. boxes: (1, priors, 4), scores: (1, labels, priors)."""
         onnx, options = self.onnx, self.options
         places = onnx.op("NonMaxSuppression", boxes, scores, onnx.integers([self.count]),
                          onnx.constant([min(options.nms_param.nms_threshold, 1)]),
@@ -94,7 +94,7 @@ class _Head:
         return onnx.op("Concat", items, labels, onnx.over_axes("Unsqueeze", chosen, [1]), corners, axis=1)
 
     def _kept(self, rows):
-        """At most keep_top_k rows, the best; their order stays."""
+        """At most keep_top_k rows, the best, in unchanged order."""
         keep, onnx = self.options.keep_top_k, self.onnx
         if keep < 0:
             return rows

@@ -1,6 +1,6 @@
-"""Images that are multiplied by a matrix along rows and by one along columns: resizing with filters of any form.
+"""Linear, separable image filters of any form, such as resizing: one matrix for rows and one for columns.
 
-The matrices are what the layer itself makes of images that are 1 in one row or one column.
+The matrices are measured by running the layer on images that are 1 in one row or one column.
 """
 import numpy as np
 
@@ -8,14 +8,14 @@ from ..._caffe import Net
 from ...proto import caffe_pb2
 from ..registry import writes
 
-_LARGEST_PROBE = 1 << 22  # elements of an image that is shown to the layer
+_LARGEST_PROBE = 1 << 22  # elements of an input to the layer
 
 
 class _Probe:
-    """The layer alone in a net."""
+    """A net of this layer alone."""
 
     def __init__(self, layer, items=None):
-        """items: how many it is shown at once; the layer's own, or 1 where all are filtered alike."""
+        """items: batch size; default: the layer's own. Use 1 if all items are filtered in the same way."""
         self.items = items or layer.shape[0]
         self.shapes = [(self.items, *shape[1:]) for shape in layer.shapes]
         self.height, self.width = layer.shape[2:]
@@ -34,7 +34,7 @@ class _Probe:
         self.net = Net(definition, caffe_pb2.TEST)
 
     def shown(self, item, images):
-        """What the layer makes of images (count, height, width) of one item; the others are 0."""
+        """The layer's outputs for images (count, height, width) of one item; the other items are 0."""
         results = []
         for first in range(0, len(images), self.images):
             part = images[first:first + self.images]
@@ -45,7 +45,7 @@ class _Probe:
         return np.concatenate(results)
 
     def matrices(self, item):
-        """Along rows and along columns: outputs x inputs."""
+        """The matrices for rows and for columns: outputs x inputs."""
         height, width = self.height, self.width
         whole = self.shown(item, np.ones((1, height, width)))[0]
         row, column = np.unravel_index(np.abs(whole).argmax(), whole.shape)
@@ -66,7 +66,7 @@ def resample(layer, onnx):
 
 @writes("ImResize")
 def im_resize(layer, onnx):
-    """The mean of the items, each of which has a frame of its own."""
+    """The mean over items; each item has its own frame."""
     probe = _Probe(layer)
     parts = [onnx.slice(layer.bottom, [item], [item + 1], [0]) for item in range(probe.items)]
     result = _filtered(onnx, parts[0], *probe.matrices(0))
@@ -77,7 +77,7 @@ def im_resize(layer, onnx):
 
 @writes("Downsample")
 def downsample(layer, onnx):
-    """The mean of what is known, and NaN where more than a part is not."""
+    """The mean of the known values; NaN if too large a share is unknown."""
     matrices = _Probe(layer, items=1).matrices(0)
     is_unknown = onnx.op("IsNaN", layer.bottom)
     known = onnx.scaled(onnx.cast(is_unknown, np.float32), -1, 1)
@@ -89,7 +89,7 @@ def downsample(layer, onnx):
 
 @writes("BatchReduction")
 def batch_reduction(layer, onnx):
-    """Sums of runs of an axis, as a matrix."""
+    """Sums over runs along an axis, as a matrix product."""
     options = layer.param.batch_reduction_param
     reduction = options.reduction_param
     axis = layer.axis(reduction.axis)

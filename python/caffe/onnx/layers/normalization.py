@@ -1,4 +1,4 @@
-"""Normalisation of channels, items and neighbours."""
+"""Normalization of channels, items and neighbourhoods."""
 import numpy as np
 
 from ..registry import writes
@@ -15,7 +15,7 @@ def _given_statistics(layer, onnx, mean, variance, scale, shift, eps):
 
 
 def _standardise(onnx, tensor, axes, divide):
-    """Minus the mean along `axes`; then `divide` gets the variance and makes the divisor of it."""
+    """Subtracts the mean along `axes`; `divide` maps the variance to the divisor."""
     centred = onnx.op("Sub", tensor, onnx.over_axes("ReduceMean", tensor, axes, keepdims=1))
     squares = onnx.op("Mul", centred, centred)
     return onnx.op("Div", centred, divide(onnx.over_axes("ReduceMean", squares, axes, keepdims=1)))
@@ -26,7 +26,7 @@ def _by_channel(layer, array):
 
 
 def _own_statistics(layer, onnx, scale, shift, eps):
-    """Of the batch: for layers that are told so in testing, too."""
+    """Normalizes by the batch's own statistics, for layers that do so at test time, too."""
     axes = [axis for axis in range(len(layer.shape)) if axis != 1]
     result = _standardise(onnx, layer.bottom, axes, lambda variance: onnx.op("Sqrt", onnx.scaled(variance, 1, eps)))
     if scale is None:
@@ -38,7 +38,7 @@ def _own_statistics(layer, onnx, scale, shift, eps):
 @writes("BatchNorm")
 def batch_norm(layer, onnx):
     options, blobs = layer.param.batch_norm_param, layer.blobs
-    if len(blobs) == 5:  # NVCaffe's, with cuDNN's lower bound
+    if len(blobs) == 5:  # NVCaffe's layer, with cuDNN's lower bound for eps
         eps = max(options.eps, 1e-5)
         scale, shift = blobs[3], blobs[4]
     else:
@@ -83,7 +83,7 @@ def layer_norm(layer, onnx):
 def mvn(layer, onnx):
     options = layer.param.mvn_param
     axes = range(1 if options.across_channels else 2, len(layer.shape))
-    if not axes:  # a single element each
+    if not axes:  # the mean is over a single element
         return onnx.op("Sub", layer.bottom, layer.bottom)
     if not options.normalize_variance:
         return onnx.op("Sub", layer.bottom, onnx.over_axes("ReduceMean", layer.bottom, axes, keepdims=1))

@@ -1,4 +1,4 @@
-"""Pooling. ONNX's own rounding up and its counting of padding are not used: runtimes disagree about both."""
+"""Pooling. Avoids ONNX's ceil_mode and count_include_pad, because runtimes disagree about both."""
 from math import prod
 
 import numpy as np
@@ -11,7 +11,7 @@ class Windows:
 
     def __init__(self, image, kernel, stride, pad, outputs):
         self.image, self.kernel, self.stride, self.pad, self.outputs = image, kernel, stride, pad, outputs
-        # What the last window covers beyond the image.
+        # Extent of the last window beyond the image.
         self.pad_end = [max(0, (n - 1) * s + k - size - p)
                         for n, s, k, size, p in zip(outputs, stride, kernel, image, pad)]
 
@@ -25,11 +25,11 @@ class Windows:
 
     @property
     def leave_image(self):
-        """Whether some lie beyond it altogether, which ONNX's own padding cannot say. Their largest number is the lowest."""
+        """True if some windows lie completely outside the image: ONNX's padding cannot express it. Their maximum is the lowest float."""
         return any(end >= k for end, k in zip(self.pad_end, self.kernel))
 
     def divisors(self):
-        """How many places the average divides by: padding counts, up to `pad` beyond the image."""
+        """Divisors of the average: padding counts, up to `pad` beyond the image."""
         lengths = [[max(min(i * s - p + k, size + p) - (i * s - p), 1) for i in range(n)]
                    for n, s, k, size, p in zip(self.outputs, self.stride, self.kernel, self.image, self.pad)]
         result = np.ones([1] * len(lengths))
@@ -120,6 +120,6 @@ def spatial_pyramid(layer, onnx):
 
 
 def _outputs(size, kernel, pad):
-    """Of windows whose stride is their kernel, rounded up; none begins in the padding behind the image."""
+    """Number of windows whose stride is their kernel, rounded up; none starts in the padding after the image."""
     outputs = -(-(size + 2 * pad - kernel) // kernel) + 1
     return outputs - 1 if pad and (outputs - 1) * kernel >= size + pad else outputs

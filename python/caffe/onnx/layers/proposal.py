@@ -1,4 +1,4 @@
-"""Boxes that a region proposal network takes for objects (Ren et al. 2015, "Faster R-CNN")."""
+"""Boxes proposed by a region proposal network (Ren et al. 2015, "Faster R-CNN")."""
 import math
 
 import numpy as np
@@ -18,7 +18,7 @@ def proposal(layer, onnx):
 
 
 def _at_least_one(onnx, rows, scores):
-    """A box of 0 where there is none. How many there are varies."""
+    """Adds a box of zeros if there are no boxes. The number of boxes varies."""
     extent = onnx.slice(onnx.op("Shape", rows), [0], [1], [0])
     count = onnx.cast(onnx.op("Max", onnx.cast(extent, np.float32), onnx.constant([1])), np.int64)
     results = []
@@ -30,7 +30,7 @@ def _at_least_one(onnx, rows, scores):
 
 
 class _Head:
-    """Decoded boxes of all anchors, place by place. A box from pixel 3 to pixel 5 is three pixels wide."""
+    """Decoded boxes of all anchors at all positions. A box from pixel 3 to pixel 5 is three pixels wide."""
 
     def __init__(self, layer, onnx):
         self.onnx, self.options = onnx, layer.param.proposal_param
@@ -50,7 +50,7 @@ class _Head:
         self.scores = onnx.op("Where", onnx.cast(is_valid, bool), scores, onnx.constant(_LOWEST))
 
     def _anchors(self):
-        """Around the first place; sides are rounded to pixels before they are scaled."""
+        """Anchors around the first position; sides are rounded to pixels before scaling."""
         base, anchors = self.options.base_size, []
         for ratio in list(self.options.ratio) or [0.5, 1, 2]:
             width = math.floor(math.sqrt(base * base / ratio) + 0.5)
@@ -71,7 +71,7 @@ class _Head:
         return self.onnx.scaled(self.onnx.op("Concat", across, down, axis=2), self.options.min_size)
 
     def _decoded(self, onnx, offsets, anchors, width):
-        """First and last pixels within the image, and whether they are numbers."""
+        """First and last pixels, clipped to the image, and whether they are numbers."""
         codes = onnx.op("Transpose", onnx.reshape(offsets, [self.items, len(anchors), 4, self.places]), perm=[0, 3, 1, 2])
         shifts, growths = onnx.split(onnx.reshape(codes, [self.items, self.count, 4]), 2, [2, 2])
         rows, columns = np.divmod(np.arange(self.places), width)

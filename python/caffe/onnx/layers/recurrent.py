@@ -1,6 +1,6 @@
-"""Recurrent layers, step by step: ONNX's own have no input that says where sequences begin.
+"""Recurrent layers, unrolled: ONNX's own have no input that marks the beginnings of sequences.
 
-A pass begins with the states that the layer's bottoms give, else with 0.
+The initial states come from the layer's bottoms, else they are 0.
 """
 from math import prod
 
@@ -10,9 +10,9 @@ from ..registry import writes
 
 
 class Steps:
-    """The layer's inputs along time: x as (T N, I), cont as T columns of (N, 1) or None, the first states.
+    """The layer's inputs over time: x as (T N, I), cont as T columns of (N, 1) or None, the initial states.
 
-    sizes: steps and items of a step.
+    sizes: number of steps, and items per step.
     """
 
     def __init__(self, layer, onnx, sizes, width, states, shows_states=False):
@@ -35,11 +35,11 @@ class Steps:
         return [self.onnx.reshape(part, [self.items, 1]) for part in self.onnx.split(rows, 0, [1] * self.times)]
 
     def continued(self, tensor, time):
-        """A state of the step before; 0 where a sequence begins."""
+        """A state of the previous step; 0 where a sequence begins."""
         return tensor if self.cont is None else self.onnx.op("Mul", tensor, self.cont[time])
 
     def products(self, weights, bias, static_weights=None):
-        """W x + b, and the static input's part, as one (N, columns) tensor for each step."""
+        """W x + b, plus the contribution of the static input, as one (N, columns) tensor per step."""
         onnx = self.onnx
         product = onnx.op("Gemm", self.x, weights, bias, transB=1)
         parts = onnx.split(product, 0, [self.items] * self.times)
@@ -49,7 +49,7 @@ class Steps:
         return [onnx.op("Add", part, static) for part in parts]
 
     def results(self, outputs, states):
-        """The layer's tops: all outputs, and the last states where they are shown."""
+        """The layer's tops: all outputs, and the last states if the layer exposes them."""
         joined = self.onnx.op("Concat", *outputs, axis=0) if len(outputs) > 1 else outputs[0]
         tops = [self.onnx.reshape(joined, self.layer.top_shape)]
         for state, shape in zip(states, self.layer.top_shapes[1:]):
@@ -63,7 +63,7 @@ def _steps_of(layer, onnx, states):
 
 
 def _lstm_gates(onnx, gates, c, width):
-    """c and h after a step, from the gates' inputs (order i, f, o, g) and the c that is left of the step before."""
+    """c and h after a step, from the gates' inputs (order i, f, o, g) and the previous c."""
     i, f, o, g = onnx.split(gates, 1, [width] * 4)
     forgotten = onnx.op("Mul", onnx.op("Sigmoid", f), c)
     c = onnx.op("Add", forgotten, onnx.op("Mul", onnx.op("Sigmoid", i), onnx.op("Tanh", g)))

@@ -1,4 +1,4 @@
-"""What no model can have, and why."""
+"""Layer types that no model can have, and the reasons."""
 from ..registry import refused
 
 refused("Python", because="its code is that of the net's author, which ONNX's operators do not tell")

@@ -1,4 +1,4 @@
-"""Features of boxes. Bottom 1 holds rows of (item, xmin, ymin, xmax, ymax)."""
+"""Pooling of box features. Bottom 1 has rows (item, xmin, ymin, xmax, ymax)."""
 import numpy as np
 
 from ..registry import writes
@@ -18,7 +18,7 @@ def roi_align(layer, onnx):
     boxes = onnx.reshape(layer.bottoms[1], [layer.shapes[1][0], 5])
     items, corners = onnx.split(boxes, 1, [1, 4])
     items = onnx.cast(onnx.reshape(items, [layer.shapes[1][0]]), np.int64)
-    # From opset 16 on edges are moved by half a pixel unless this is said.
+    # From opset 16 on, edges are shifted by half a pixel unless this mode is given.
     mode = "output_half_pixel" if onnx.opset >= 16 else None
     return onnx.op("RoiAlign", layer.bottom, corners, items, output_height=options.pooled_h, output_width=options.pooled_w,
                    sampling_ratio=options.sampling_ratio, spatial_scale=options.spatial_scale,
@@ -27,8 +27,8 @@ def roi_align(layer, onnx):
 
 @writes("PSROIPooling")
 def sensitive_pooling(layer, onnx):
-    """Means over cells, each of channels of its own (Dai et al. 2016, "R-FCN"), as sums weighted by 1 / size in a cell and 0
-    beside it."""
+    """Position-sensitive pooling: means over cells, each with its own channels (Dai et al. 2016, "R-FCN"). Computed as sums with
+    weights 1 / size inside a cell and 0 outside."""
     options, (items, _, height, width), count = layer.param.psroi_pooling_param, layer.shape, layer.shapes[1][0]
     group, channels = options.group_size, options.output_dim
     boxes = onnx.reshape(layer.bottoms[1], [count, 5])
@@ -53,13 +53,13 @@ def sensitive_pooling(layer, onnx):
 
 
 def _rounded(onnx, tensor):
-    """Halves away from 0."""
+    """Rounds to the nearest integer, halves away from 0."""
     below = onnx.op("Ceil", onnx.scaled(tensor, 1, -0.5))
     return onnx.op("Where", onnx.op("Less", tensor, onnx.constant(0)), below, onnx.op("Floor", onnx.scaled(tensor, 1, 0.5)))
 
 
 def _cell_weights(onnx, low, high, scale, cells, extent):
-    """(boxes, cells, extent): what each pixel of an axis weighs in a mean."""
+    """(boxes, cells, extent): the weight of each pixel along an axis in a cell's mean."""
     first = onnx.scaled(_rounded(onnx, low), scale)
     last = onnx.scaled(onnx.scaled(_rounded(onnx, high), 1, 1), scale)
     size = onnx.op("Div", onnx.op("Max", onnx.op("Sub", last, first), onnx.constant(0.1)), onnx.constant(cells))

@@ -1,11 +1,11 @@
-"""Images of other sizes."""
+"""Resizing of images."""
 import numpy as np
 
 from ..registry import writes
 
 
 def _resize(onnx, tensor, shape, **attributes):
-    empty = onnx.constant([]) if onnx.opset < 13 else None  # which were not yet optional
+    empty = onnx.constant([]) if onnx.opset < 13 else None  # before opset 13 these inputs were required
     return onnx.op("Resize", tensor, empty, empty, onnx.integers(shape), **attributes)
 
 
@@ -35,7 +35,7 @@ def upsample(layer, onnx):
 
 
 def _repeat(layer, onnx):
-    """Row i of the top is row i * H / H' of the bottom, in whole numbers, and so are columns."""
+    """Row i of the top is row i * H / H' of the bottom in integer arithmetic; columns likewise."""
     result = layer.bottom
     for axis in (2, 3):
         outputs, inputs = layer.top_shape[axis], layer.shape[axis]
@@ -44,7 +44,7 @@ def _repeat(layer, onnx):
 
 
 def _unpool(layer, onnx):
-    """Each value goes to the place that the mask names, among zeros."""
+    """Copies each value to the position in the mask; all other positions are 0."""
     planes, pixels, places = layer.count(0, 2), layer.count(2), int(np.prod(layer.top_shape[2:]))
     values = onnx.reshape(layer.bottom, [planes, pixels])
     mask = onnx.cast(onnx.reshape(layer.bottoms[1], [planes, pixels]), np.int64)

@@ -1,4 +1,4 @@
-"""Images read at places between their pixels: by GridSample from opset 16 on, else by GatherElements of four neighbours."""
+"""Bilinear sampling of images: with GridSample from opset 16 on, else with GatherElements of four neighbours."""
 from math import prod
 
 import numpy as np
@@ -7,8 +7,8 @@ from ..registry import writes
 
 
 class _Places:
-    """Places of an image (N, C, H, W), as tensors x and y (N, 1, pixels). What lies outside is `fill`; with `repeats_edge`
-    there is a pixel's width more inside, of the last pixel's value."""
+    """Positions in an image (N, C, H, W), as tensors x and y (N, 1, pixels). Positions outside get the value `fill`. With
+    `repeats_edge` the inside extends by one pixel, which repeats the edge."""
 
     def __init__(self, layer, onnx, x, y, repeats_edge=False):
         self.onnx, self.image, self.repeats_edge = onnx, layer.bottom, repeats_edge
@@ -39,7 +39,7 @@ class _Places:
                        padding_mode="border" if self.repeats_edge else "zeros")
 
     def _taps(self, place, extent):
-        """Pixels before and behind a place, and what they weigh; 0 outside."""
+        """The pixels before and after a position, and their weights, which are 0 outside of the image."""
         onnx = self.onnx
         low = onnx.op("Floor", place)
         behind = onnx.op("Sub", place, low)
@@ -77,7 +77,7 @@ def flow_warp(layer, onnx):
 
 @writes("SpatialTransformer")
 def spatial_transformer(layer, onnx):
-    """Of a pixel at (r, c) from -1 to 1, y and x are theta's rows times (r, c, 1)."""
+    """The position for output pixel (r, c), in coordinates from -1 to 1: y and x are theta's rows times (r, c, 1)."""
     options, (items, _, height, width) = layer.param.st_param, layer.shape
     rows, columns = layer.top_shape[2:]
     r, c = np.divmod(np.arange(rows * columns), columns)
@@ -89,7 +89,7 @@ def spatial_transformer(layer, onnx):
 
 
 def _theta(options, layer, onnx):
-    """Its 6 elements by item: those of the second bottom, and those that are fixed."""
+    """The 6 elements of theta for each item: from the second bottom, or fixed by options."""
     names = [f"theta_{row}_{column}" for row in (1, 2) for column in (1, 2, 3)]
     fixed = [getattr(options, name) if options.HasField(name) else None for name in names]
     learned = onnx.reshape(layer.bottoms[1], [layer.shape[0], prod(layer.shapes[1][1:])])

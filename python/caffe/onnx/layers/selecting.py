@@ -1,4 +1,4 @@
-"""Items that the data choose."""
+"""Layers that select items by their data."""
 import numpy as np
 
 from ..registry import writes
@@ -6,7 +6,7 @@ from ..registry import writes
 
 @writes("Filter")
 def filter_(layer, onnx):
-    """Those items whose selector, the last bottom, is not 0. How many these are varies."""
+    """The items whose selector, the last bottom, is not 0. Their number varies."""
     selector = onnx.reshape(layer.bottoms[-1], [layer.shapes[-1][0]])
     places = onnx.op("NonZero", onnx.op("Not", onnx.op("Equal", selector, onnx.constant(0))))
     places = onnx.over_axes("Squeeze", places, [0])
@@ -16,8 +16,8 @@ def filter_(layer, onnx):
 
 @writes("Nms")
 def peaks(layer, onnx):
-    """Of each of the first maps the first max_peaks elements that are above the threshold and all their neighbours: x, y and
-    height; row 0 begins with their number. Places are means over 7x7 pixels, weighted by what is positive there."""
+    """For each of the first maps, the first max_peaks elements above the threshold and all their neighbours, as rows x, y and
+    height; row 0 starts with their number. Positions are means over 7x7 pixels, weighted by the positive values."""
     options, (items, _, height, width) = layer.param.nms_param, layer.shape
     if min(height, width) < 3:
         layer.refuse(f"maps of {height}x{width} pixels, all of which are at the edge")
@@ -37,7 +37,7 @@ def peaks(layer, onnx):
 
 
 def _is_peak(onnx, maps, threshold, height, width):
-    """1 or 0; elements at the edge are none."""
+    """1 at peaks, else 0; elements at the edge are not peaks."""
     inner = onnx.slice(maps, [1, 1], [height - 1, width - 1], [2, 3])
     mask = onnx.op("Greater", inner, onnx.constant(threshold))
     for y, x in ((y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)):
@@ -47,7 +47,7 @@ def _is_peak(onnx, maps, threshold, height, width):
 
 
 def _centres(onnx, maps, height, width):
-    """x and y of the centre of what is positive around each pixel."""
+    """x and y of the centre of mass of the positive values around each pixel."""
     weights = onnx.op("Relu", maps)
 
     def sum_around(tensor):

@@ -1,4 +1,4 @@
-"""What moves elements and computes nothing."""
+"""Layers that only rearrange elements."""
 import numpy as np
 
 from ..builder import INT_MAX

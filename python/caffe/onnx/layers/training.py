@@ -1,4 +1,4 @@
-"""What a model for inference does without."""
+"""Layers that a model for inference omits."""
 from ..registry import left_out
 
 left_out("Accuracy", "DetectionEvaluate", because="it measures")

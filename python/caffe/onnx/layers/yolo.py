@@ -1,15 +1,15 @@
-"""YOLO's detections, as rows (item, label, score, xmin, ymin, xmax, ymax), the best of an item first."""
+"""YOLO's detections, as rows (item, label, score, xmin, ymin, xmax, ymax), per item in descending order of score."""
 import numpy as np
 
 from ..registry import writes
 
 
 class _Map:
-    """A map (N, boxes (5 + classes), H, W), decoded. boxes: (N, cells, B, 4) in parts of the image; objects: (N, cells, B, 1);
+    """A decoded map (N, boxes (5 + classes), H, W). boxes: (N, cells, B, 4) as fractions of the image; objects: (N, cells, B, 1);
     classes: (N, cells, B, K), before their activation."""
 
     def __init__(self, onnx, tensor, shape, classes, sizes):
-        """sizes: widths and heights of the anchors in parts of the image, (B, 2)."""
+        """sizes: widths and heights of the anchors as fractions of the image, (B, 2)."""
         (self.items, _, height, width), anchors = shape, len(sizes)
         self.cells, self.anchors, self.count = height * width, anchors, classes
         entries = onnx.reshape(tensor, [self.items, anchors, 5 + classes, self.cells])
@@ -24,7 +24,7 @@ class _Map:
 
 
 class _Candidates:
-    """Boxes (N, M, 4), scores and labels (N, M) of an image's detections before the worse ones go."""
+    """Boxes (N, M, 4), scores and labels (N, M) before non-maximum suppression."""
 
     def __init__(self, onnx, boxes, scores, labels):
         self.onnx = onnx
@@ -34,7 +34,7 @@ class _Candidates:
         self.scores = onnx.op("Where", is_finite, scores, onnx.constant(np.finfo(np.float32).min))
 
     def rows(self, items, count, threshold, overlap):
-        """Of all items; `count` candidates each, those with a score above the threshold."""
+        """Detections of all items: from `count` candidates per item, those whose score exceeds the threshold."""
         onnx = self.onnx
         rows = [self._rows_of(item, count, threshold, overlap) for item in range(items)]
         return onnx.over_axes("Unsqueeze", onnx.op("Concat", *rows, axis=0) if items > 1 else rows[0], [0, 1])
@@ -57,13 +57,13 @@ def _detections(layer, tensor):
 
 
 def _joined(onnx, *lists):
-    """For each list of tensors, one for each map: their candidates together."""
+    """For each list of tensors, which has one per map, the concatenated candidates."""
     return [onnx.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0] for parts in lists]
 
 
 @writes("YoloDetectionOutput")
 def yolo_detections(layer, onnx):
-    """YOLO 2: a box has one class, that of the greatest softmax."""
+    """YOLO 2: a box has one class, the one with the largest softmax."""
     options, items, total, parts = layer.param.yolo_detection_output_param, layer.shape[0], 0, []
     for bottom, shape in zip(layer.bottoms, layer.shapes):
         sizes = np.reshape(options.biases, (-1, 2)) / [shape[3], shape[2]]
@@ -76,13 +76,13 @@ def yolo_detections(layer, onnx):
                       onnx.reshape(labels, [items, count])))
         total += count
     found = _Candidates(onnx, *_joined(onnx, *zip(*parts)))
-    below = float(np.nextafter(np.float32(options.confidence_threshold), np.float32(-1)))  # the layer takes the threshold itself
+    below = float(np.nextafter(np.float32(options.confidence_threshold), np.float32(-1)))  # the layer includes equal scores
     return _detections(layer, found.rows(items, total, below, options.nms_threshold))
 
 
 @writes("Yolov3DetectionOutput")
 def yolov3_detections(layer, onnx):
-    """YOLO 3: each class of a box has a score of its own."""
+    """YOLO 3: each class of a box has its own score."""
     options = layer.param.yolov3_detection_output_param
     classes, anchors = options.num_classes, np.reshape(options.biases, (-1, 2))
     boxes, scores, count, items = [], [], 0, layer.shape[0]

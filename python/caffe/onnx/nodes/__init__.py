@@ -1,4 +1,4 @@
-"""How ONNX's operators are read: a module for each family, all of which are imported here."""
+"""Reads ONNX operators: one module per family. All modules are imported here."""
 import importlib
 import pkgutil
 

@@ -1,4 +1,4 @@
-"""Element by element."""
+"""Element-wise operators."""
 import numpy as np
 
 from .registry import reads
@@ -33,7 +33,7 @@ def hard_sigmoid(node):
     follower = node.follower("Mul")
     alpha, beta = node.get("alpha", 0.2), node.get("beta", 0.5)
     if follower is not None and node.inputs[0] in follower.inputs and np.allclose([alpha, beta], [1 / 6, 0.5]):
-        node.take_in(follower)  # as exported for opsets without HardSwish
+        node.take_in(follower)  # the form exported for opsets without HardSwish
         node.layer("HardSwish")
         return
     node.layer("HardSigmoid", hard_sigmoid_param={"alpha": alpha, "beta": beta})
@@ -51,8 +51,8 @@ def clip(node):
 
 
 def clip_bounds(node):
-    """Of a Clip; None where there is none."""
-    bounds = [node.attributes.get("min"), node.attributes.get("max")]  # before opset 11
+    """Lower and upper bound of a Clip; None for a missing bound."""
+    bounds = [node.attributes.get("min"), node.attributes.get("max")]  # attributes before opset 11
     for k in (0, 1):
         if node.has(k + 1):
             bounds[k] = node.weights(k + 1, "bounds").item()
@@ -60,8 +60,8 @@ def clip_bounds(node):
 
 
 def add_begins_hard_sigmoid(node):
-    """Clip(x + 3, 0, 6) / 6 and its product with x, in the orders in which exporters for opsets without HardSwish write them.
-    Whether this Add begins one; then its layer is written."""
+    """Recognizes Clip(x + 3, 0, 6) / 6 and its product with x, in the operator orders used by exporters for opsets without
+    HardSwish. If this Add begins such a pattern, writes its layer and returns True."""
     which = 1 if node.constant(1) is not None else 0
     x, parts = node.inputs[1 - which], []
     follower = node.follower("Clip")
@@ -132,13 +132,13 @@ def gelu(node):
 
 @reads("Erf")
 def erf(node):
-    """GELU as it is written where it is no operator: x * (1 + erf(x / sqrt(2))) / 2, in some order."""
+    """Recognizes GELU where it is not an operator: x * (1 + erf(x / sqrt(2))) / 2, in any order."""
     scaled = node.source_node(node.inputs[0])
     node.require(scaled is not None and scaled.op_type in ("Div", "Mul"), "erf outside of a GELU")
     x, factor = scaled.input[0], node.source.constants.get(scaled.input[1])
     expected = np.sqrt(2) if scaled.op_type == "Div" else np.sqrt(0.5)
     node.require(factor is not None and np.allclose(factor, expected, rtol=1e-3), "erf outside of a GELU")
-    product = 1.0  # of the constant factors behind; x is multiplied once and 1 added once, at half of both
+    product = 1.0  # of constant factors after erf; x is multiplied once and 1 added once
     seen_x = False
     shift = 0.0
     while not (seen_x and np.isclose(product, 0.5) and np.isclose(shift, 0.5)):
@@ -165,7 +165,7 @@ def erf(node):
 
 @reads("Greater")
 def greater(node):
-    """With the conversion to float behind it."""
+    """Reads a comparison together with the Cast to float that follows."""
     limit, follower = node.weights(1, "limit"), node.follower("Cast")
     node.require(limit.size == 1 and follower is not None, "a comparison that is not with a number")
     node.take_in(follower)

@@ -23,7 +23,7 @@ def binary(node):
 def _with_constant(node, tensor, array, is_right):
     shape = node.source.shape(tensor)
     whole = np.broadcast_shapes(shape, array.shape)
-    if whole != shape:  # the constant is the larger one
+    if whole != shape:  # the constant is larger than the tensor
         held = node.hold(np.broadcast_to(array, whole))
         _spread(node, (shape, whole) if is_right else (whole, shape), [tensor, held] if is_right else [held, tensor])
         return
@@ -32,7 +32,7 @@ def _with_constant(node, tensor, array, is_right):
         return
     node.require(is_right or node.operator in ("Add", "Mul"), "a constant minus, or over, a tensor")
     array = {"Sub": np.negative, "Div": np.reciprocal}.get(node.operator, np.asarray)(array)
-    if array.ndim == len(shape) and array.shape[0] != 1:  # another one for each item
+    if array.ndim == len(shape) and array.shape[0] != 1:  # varies along items
         held = node.hold(np.broadcast_to(array, shape))
         operation = _KINDS[node.operator]
         node.layer("Eltwise", bottoms=[tensor, held], eltwise_param={"operation": operation})
@@ -45,7 +45,7 @@ def _with_constant(node, tensor, array, is_right):
 
 
 def _covered(node, array, axes):
-    """First axis, and the array without axes of extent 1 around it: what Scale and Bias take as parameters."""
+    """First axis, and the array without surrounding axes of extent 1, as parameters of Scale and Bias."""
     full = array.reshape([1] * (axes - array.ndim) + list(array.shape))
     extents = [axis for axis in range(axes) if full.shape[axis] != 1]
     first, last = extents[0], extents[-1]
@@ -55,7 +55,7 @@ def _covered(node, array, axes):
 
 
 def _scale(node, tensor, axis, factors):
-    """With the sum behind it, as batch normalisation and the exporter write it."""
+    """Writes a Scale, merged with an Add that follows, as in batch normalization and in our exports."""
     blobs, follower = [factors], node.follower("Add")
     bias = follower and next((follower.constant(k) for k in (0, 1) if follower.constant(k) is not None), None)
     if bias is not None and bias.size == factors.size and node.source.shape(node.outputs[0]) == follower.top_shape:
@@ -100,7 +100,7 @@ def _of_two(node):
 
 
 def _is_swish(node):
-    """x * sigmoid(x): the layer Sigmoid becomes Swish where nobody else reads it."""
+    """Recognizes x * sigmoid(x): the Sigmoid layer becomes Swish if nothing else reads it."""
     for x, gate in (node.inputs, node.inputs[::-1]):
         writer = node.source_node(gate)
         if writer is None or writer.op_type != "Sigmoid" or node.source.only_reader(gate) is None:
@@ -112,7 +112,7 @@ def _is_swish(node):
 
 
 def _spread(node, shapes, operands):
-    """A smaller operand: one number for each item and channel, as of squeeze and excitation, or one along other axes."""
+    """Broadcasts the smaller operand: one number per item and channel, as in squeeze and excitation, or one along other axes."""
     large, small = (0, 1) if np.prod(shapes[0]) >= np.prod(shapes[1]) else (1, 0)
     whole = shapes[large]
     node.require(whole == node.top_shape and (large == 0 or node.operator in ("Mul", "Add")),
@@ -142,7 +142,7 @@ def _spread(node, shapes, operands):
 
 
 def _tiled(node, operand, shape, whole):
-    """Repeated along the axes where it has one element."""
+    """Repeats the operand along the axes where it has one element."""
     padded = node.scratch("axes")
     layer = node.layer("Reshape", bottoms=[operand], tops=[padded])
     layer.reshape_param.shape.dim.extend(shape)

@@ -1,16 +1,16 @@
-"""Convolutions and products with weights."""
+"""Convolutions and matrix products with weights."""
 import numpy as np
 
 from .registry import reads
 
 
 def spatial(values):
-    """An option for each spatial axis; given once where all are alike."""
+    """An option for each spatial axis; a single value if all are equal."""
     return [values[0]] if len(set(values)) == 1 else list(values)
 
 
 def pads_of(node, axes, image, span, strides):
-    """Padding before and behind each axis."""
+    """Padding before and after each axis."""
     mode = node.get("auto_pad", "NOTSET")
     if mode == "VALID":
         return [0] * axes, [0] * axes
@@ -32,9 +32,9 @@ def conv(node):
     image = node.shape()[2:]
     begins, ends = pads_of(node, axes, image, span, strides)
     for size, k, s, begin, end, outputs in zip(image, span, strides, begins, ends, node.top_shape[2:]):
-        rounded = int((size + 2 * begin - k) / s) + 1  # towards 0, as Caffe does
+        rounded = int((size + 2 * begin - k) / s) + 1  # rounds towards 0, as Caffe does
         reaches = (outputs - 1) * s + k - size - begin
-        # What a window covers behind the image is 0 for Caffe, however far it reaches.
+        # Caffe reads 0 beyond the end of the image, however far the last window reaches.
         node.require(rounded == outputs and reaches <= max(end, 0), f"padding of {begin} before and {end} behind, "
                      "which no convolution of Caffe's has")
     blobs = [weights] + ([node.weights(2, "biases")] if node.has(2) else [])
@@ -94,7 +94,7 @@ def matmul(node):
 
 
 def _product_from_the_left(node):
-    """A x is the transpose of x' A'."""
+    """Computes A x as the transpose of x' A'."""
     weights, rank = node.weights(0, "weights"), len(node.shape(1))
     node.require(weights.ndim == 2 and rank > 2, f"factors of shapes {node.shape(0)} and {node.shape(1)}")
     order = [*range(rank - 2), rank - 1, rank - 2]

@@ -1,4 +1,4 @@
-"""Normalisation."""
+"""Normalization."""
 import numpy as np
 
 from .registry import reads

@@ -9,7 +9,7 @@ from .registry import reads
 
 
 def caffe_outputs(size, kernel, stride, pad, rounds_up):
-    """How many windows Caffe has along an axis."""
+    """Caffe's number of windows along an axis."""
     room = size + 2 * pad - kernel
     outputs = (-(-room // stride) if rounds_up else room // stride) + 1
     return outputs - 1 if pad and (outputs - 1) * stride >= size + pad else outputs
@@ -20,7 +20,7 @@ class _Geometry:
         self.image, self.kernel, self.strides, self.begins, self.outputs = image, kernel, strides, begins, outputs
 
     def round_mode(self):
-        """CEIL or FLOOR where Caffe has as many windows; None where neither does."""
+        """CEIL or FLOOR, whichever makes Caffe compute the same number of windows; None if neither does."""
         for mode in ("CEIL", "FLOOR"):
             counts = [caffe_outputs(size, k, s, p, mode == "CEIL")
                       for size, k, s, p in zip(self.image, self.kernel, self.strides, self.begins)]
@@ -65,7 +65,7 @@ def max_pool(node):
 
 
 def _mask(node):
-    """The tensor of places within planes, as numbers, which this package makes of the indices."""
+    """The float tensor of positions within planes, which our exporter computes from ONNX's indices."""
     def only(tensor, kind):
         reader = node.source.only_reader(tensor)
         node.require(reader is not None and reader.op_type == kind, "indices that are read")
@@ -87,7 +87,7 @@ def average_pool(node):
 
 
 def _divisors(geometry, begins, ends):
-    """How many places ONNX divides by, where these many of the padding count."""
+    """ONNX's divisors of the average, if these numbers of padding elements count."""
     result = np.ones([1] * len(begins))
     for axis, (size, k, s, p, n) in enumerate(zip(geometry.image, geometry.kernel, geometry.strides, geometry.begins,
                                                   geometry.outputs)):
@@ -97,7 +97,7 @@ def _divisors(geometry, begins, ends):
 
 
 def _average(node, geometry, bottom, divisors):
-    """Caffe's average, times what its divisors differ by."""
+    """Caffe's average pooling, corrected by the ratio of the divisors."""
     factors = geometry.windows().divisors() / divisors
     options = geometry.options(node, "AVE")
     if np.all(factors == 1):
@@ -110,7 +110,7 @@ def _average(node, geometry, bottom, divisors):
 
 @reads("Pad")
 def pad(node):
-    """As this package exports padding: in front of an average, perhaps with a correction behind it."""
+    """Reads padding as our exporter writes it: before an average, which a correction may follow."""
     pads = list(node.get("pads", [])) or node.weights(1, "extents").tolist()
     value = node.weights(2, "value").item() if node.has(2) else node.get("value", 0.0)
     axes = len(node.shape())
@@ -153,7 +153,7 @@ def _global(node, pool, tops=None):
 
 
 def axes_of(node):
-    """Of a reduction, Squeeze or Unsqueeze: an attribute, or input 1."""
+    """The axes of a reduction, Squeeze or Unsqueeze: an attribute, or input 1."""
     axes = node.get("axes")
     if axes is None and node.has(1):
         axes = node.weights(1, "axes").tolist()
@@ -174,7 +174,7 @@ def reduce(node):
             node.reshape(between, node.outputs[0], node.top_shape)
         return
     bottom, first = node.inputs[0], count - len(axes)
-    if axes != list(range(first, count)):  # Reduction's axes are the last
+    if axes != list(range(first, count)):  # the layer Reduction reduces the last axes
         bottom = node.scratch("turned")
         node.layer("Permute", tops=[bottom], permute_param={"order": [axis for axis in range(count) if axis not in axes] + axes})
     is_last = not node.get("keepdims", 1)

@@ -1,4 +1,4 @@
-"""Which function reads which ONNX operator, and what such a function sees."""
+"""Registers the functions that read ONNX operators, and defines what such a function sees."""
 from onnx import helper
 
 from ..._caffe import Unsupported
@@ -7,7 +7,7 @@ _READERS = {}
 
 
 def reads(*operators):
-    """Decorator of `function(node)` that writes the layers of nodes of these operators; node is a NodeView."""
+    """Registers a `function(node)` that writes the layers for nodes of these operators; node is a NodeView."""
     def register(function):
         _READERS.update(dict.fromkeys(operators, function))
         return function
@@ -36,11 +36,11 @@ class NodeView:
         return value.decode() if isinstance(value, bytes) else value
 
     def has(self, index):
-        """Whether an optional input is there."""
+        """True if an optional input is present."""
         return index < len(self.inputs) and self.inputs[index] != ""
 
     def constant(self, index):
-        """The array of an input; None where it is missing or depends on the model's inputs."""
+        """The array of an input; None if it is missing or depends on the model's inputs."""
         return self.source.constants.get(self.inputs[index]) if self.has(index) else None
 
     def weights(self, index, what):
@@ -64,43 +64,43 @@ class NodeView:
             raise Unsupported(reason)
 
     def layer(self, kind, bottoms=None, tops=None, blobs=(), **options):
-        """Appends a layer from input 0 to output 0 unless said otherwise."""
+        """Appends a layer, by default from input 0 to output 0."""
         bottoms = [self.inputs[0]] if bottoms is None else bottoms
         return self.importer.add(self.node, kind, bottoms, self.outputs[:1] if tops is None else tops, blobs, **options)
 
     def blob_of(self, index):
-        """Input `index` as a blob; a constant one becomes a layer that holds it."""
+        """Input `index` as a blob; for a constant, adds a layer that holds it."""
         array = self.constant(index)
         return self.inputs[index] if array is None else self.hold(array, f"constant{index}")
 
     def hold(self, array, suffix="constant"):
-        """A blob of a layer that holds an array."""
+        """The blob of a new layer that holds an array."""
         name = self.scratch(suffix)
         layer = self.importer.add(self.node, "Parameter", [], [name], [array])
         layer.parameter_param.shape.dim.extend(array.shape)
         return name
 
     def scratch(self, suffix):
-        """A name for a blob that the model does not have."""
+        """A name for a blob that is not in the model."""
         return f"{self.outputs[0]}_{suffix}"
 
     def alias(self, tensor=None):
-        """Output 0 is input 0, or another tensor."""
+        """Makes output 0 an alias of input 0, or of another tensor."""
         self.importer.aliases[self.outputs[0]] = self.inputs[0] if tensor is None else tensor
 
     def reshape(self, bottom, top, shape):
-        """From a blob to another one of the same elements. Batches of other sizes go through where the first axis stays."""
+        """Reshapes a blob. If the first axis is unchanged, the layer supports other batch sizes."""
         first = self.source.arrays[self.inputs[0]].shape[:1] == tuple(shape[:1]) and len(shape) > 1
         dims = [0, *shape[1:]] if first and bottom == self.inputs[0] else list(shape)
         layer = self.importer.add(self.node, "Reshape", [bottom], [top])
         layer.reshape_param.shape.dim.extend(dims)
 
     def source_node(self, tensor):
-        """The node that makes a tensor, or None."""
+        """The node that computes a tensor, or None."""
         return self.source.writers.get(tensor)
 
     def is_scaled(self, tensor, x):
-        """The constant that `tensor` is times x; 0 where it is not."""
+        """The constant c if `tensor` is c times x; else 0."""
         writer = self.source_node(tensor)
         if writer is None or writer.op_type != "Mul" or x not in writer.input:
             return 0
@@ -109,18 +109,18 @@ class NodeView:
         return float(array.item()) if array is not None and array.size == 1 else 0
 
     def replace_last(self, kind, top, new_kind, bottom):
-        """The layer of type `kind` that makes `top` becomes one of another type that makes output 0."""
+        """Turns the layer of type `kind` that computes `top` into one of another type that computes output 0."""
         layer = next(layer for layer in self.importer.net.layer if list(layer.top) == [top] and layer.type == kind)
         layer.type = new_kind
         layer.bottom[:] = [self.importer.blob(bottom)]
         layer.top[:] = [self.outputs[0]]
 
     def follower(self, *operators):
-        """The only reader of output 0 where it is of one of these operators; as a NodeView."""
+        """The only reader of output 0, as a NodeView, if it is one of these operators; else None."""
         reader = self.source.only_reader(self.outputs[0])
         return NodeView(reader, self.importer) if reader is not None and reader.op_type in operators else None
 
     def take_in(self, follower):
-        """A later node is part of what this one writes: output 0 is the follower's from now on."""
+        """Merges a later node into this one: output 0 becomes the follower's output."""
         self.importer.done.update(follower.outputs)
         self.outputs = follower.outputs

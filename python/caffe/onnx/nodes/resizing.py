@@ -1,4 +1,4 @@
-"""Images of other sizes."""
+"""Resizing of images."""
 from .registry import reads
 
 
@@ -11,7 +11,7 @@ def resize(node):
         centres = "asymmetric"
     factors = [to // size for size, to in zip(shape[2:], top[2:])]
     if mode == "nearest" and [size * factor for size, factor in zip(shape[2:], factors)] == list(top[2:]):
-        # Each pixel is repeated, whichever way its centre is counted.
+        # Each pixel is repeated, whichever convention for centres applies.
         floor = node.get("nearest_mode", "round_prefer_floor") == "floor"
         node.require(centres == "half_pixel" or (centres == "asymmetric" and (floor or node.operator == "Upsample")),
                      f"nearest pixels by {centres}, {node.get('nearest_mode', 'round_prefer_floor')}")

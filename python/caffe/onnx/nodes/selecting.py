@@ -1,4 +1,4 @@
-"""The largest values, and where they are."""
+"""The largest values, and their positions."""
 from .registry import reads
 
 
@@ -15,7 +15,7 @@ def arg_max(node):
 
 @reads("TopK")
 def top_k(node):
-    """A layer for the values and one for their places, as far as something reads them."""
+    """A layer for the values and a layer for their positions, whichever are read."""
     node.require(node.get("largest", 1) and node.get("sorted", 1), "the smallest values, or values in any order")
     count, axis = int(node.weights(1, "number of values").item()), node.axis(node.get("axis", -1))
     for are_values, top in zip((True, False), node.outputs):

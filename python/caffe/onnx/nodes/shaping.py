@@ -1,4 +1,4 @@
-"""What moves elements and computes nothing."""
+"""Operators that only rearrange elements."""
 import numpy as np
 
 from .registry import reads
@@ -41,7 +41,7 @@ def split(node):
 
 @reads("Slice")
 def slice_(node):
-    """A part along each axis: cut off what is before and behind it."""
+    """A range along each axis; cuts off the parts before and after it."""
     if "starts" in node.attributes:
         starts, ends = node.get("starts"), node.get("ends")
         axes, steps = node.get("axes", range(len(starts))), [1] * len(starts)
@@ -68,7 +68,7 @@ def slice_(node):
 
 @reads("Gather")
 def gather(node):
-    """One place along an axis, or places that follow each other; rows of weights, or items, that the data choose."""
+    """One position along an axis, or consecutive positions; or rows of weights, or items, selected by the data."""
     if node.constant(1) is None:
         _rows_by_index(node)
         return

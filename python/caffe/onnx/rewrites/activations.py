@@ -1,11 +1,11 @@
-"""Element by element."""
+"""Element-wise operators."""
 import numpy as np
 
 from .registry import rewrite
 
 
 def _bounds(node):
-    """The bounds of a Clip whose bounds are known; None where they are not."""
+    """The bounds of a Clip; None if they are not constants."""
     bounds = [node.constant(k) for k in (1, 2)]
     if any(k < len(node.inputs) and node.inputs[k] and bounds[k - 1] is None for k in (1, 2)):
         return None

@@ -5,8 +5,8 @@
         "SiLU as Sigmoid and Eltwise."
         return caffe.product(node.bottom, caffe.layer("Sigmoid", node.bottom))
 
-`node` is a caffe_files.LayerNode, `caffe` a caffe_files.Draft. A function returns the blob in the place of the layer's top, or
-None, before it has written anything, where it does not fit the layer.
+`node` is a caffe_files.LayerNode, `caffe` a caffe_files.Draft. A function returns the blob that replaces the layer's top. If it
+does not fit the layer, it returns None before writing anything.
 """
 import numpy as np
 

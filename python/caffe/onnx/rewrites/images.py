@@ -1,11 +1,11 @@
-"""What moves pixels."""
+"""Operators that move or interpolate pixels."""
 import numpy as np
 
 from .registry import rewrite
 
 
 def _sizes(node):
-    """Shapes of a Resize before and after; None where they are unknown."""
+    """Shapes of a Resize's input and output; None if they are unknown."""
     before, after = node.shape(0), node.output_shape(0)
     known = before and after and None not in before and None not in after
     return (before, after) if known else None
@@ -31,7 +31,7 @@ def nearest_resize_as_gather(node, onnx):
 
 
 def _linear_weights(inputs, outputs):
-    """A matrix that interpolates between corners: outputs x inputs."""
+    """A matrix (outputs x inputs) of linear interpolation with aligned corners."""
     places = np.linspace(0, inputs - 1, outputs) if outputs > 1 else np.zeros(1)
     return np.maximum(0, 1 - np.abs(places[:, None] - np.arange(inputs)))
 

@@ -1,4 +1,4 @@
-"""Products with weights."""
+"""Operators with weights."""
 import numpy as np
 
 from .registry import rewrite

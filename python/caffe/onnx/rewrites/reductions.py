@@ -1,4 +1,4 @@
-"""Sums, largest numbers and norms along axes."""
+"""Sums, maxima and norms along axes."""
 from .registry import rewrite
 
 

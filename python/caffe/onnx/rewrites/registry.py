@@ -1,10 +1,10 @@
-"""Which function rewrites which operators, by name."""
+"""Registers rewrites by name."""
 
 _REWRITES = {"onnx": {}, "caffe": {}}
 
 
 class Rewrite:
-    """A rewrite of some operators: name, what it does in a sentence, the function."""
+    """A rewrite of some operators: its name, a sentence that describes it, and the function."""
 
     def __init__(self, operators, function):
         self.operators, self.function = operators, function
@@ -13,8 +13,8 @@ class Rewrite:
 
 
 def rewrite(*operators, of="onnx"):
-    """Decorator of `function(node, onnx)` that rewrites nodes of these operators. Its name is the rewrite's, the first line of
-    its docstring what a report says. of: "caffe" for layers of these types; the same name may rewrite both."""
+    """Registers a `function(node, onnx)` that rewrites nodes of these operators, under the function's name. The first line of its
+    docstring appears in reports. of: "caffe" for layers of these types; one name may rewrite both."""
     def register(function):
         _REWRITES[of][function.__name__] = Rewrite(operators, function)
         return function
