@@ -3,7 +3,7 @@
 
   scripts/docs_images.py [NAME...]
 
-NAMES: plan, train, net, curve, trace, evaluation, tensorboard, site; default all. train, curve and tensorboard
+NAMES: plan, train, net, curve, trace, answers, evaluation, tensorboard, site; default all. train, curve and tensorboard
 show one training, which is kept in build/pictures-run until the folder is removed. Needs a build, the databases of
 examples/mnist/create_mnist.sh and scripts/install_dependencies.sh docs; evaluation, tensorboard and site need
 chromium too (Debian's package), evaluation scikit-learn and Jinja2, and site what scripts/docs_site.sh has built. What comes from PyPI
@@ -187,14 +187,44 @@ def screenshot(name, url, wait_for, width=1400):
     shrink(name)
 
 
+# Scenes that the model of examples/recipes/boxes has not seen.
+def scenes(folder, images, side):
+    subprocess.run([sys.executable, ROOT / "scripts/make_scenes.py", folder / "scenes", f"--images={images}", f"--side={side}", "--seed=7"],
+                   check=True, stdout=subprocess.DEVNULL)
+
+
+def answers():
+    """What the model of examples/recipes/boxes finds in four scenes."""
+    from PIL import Image
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        scenes(folder, 6, 128)
+        files = sorted((folder / "scenes/boxes").glob("*.png"))[1:5]
+        for file in files:  # larger, so that the names fit
+            Image.open(file).resize((256, 256), Image.BICUBIC).save(file)
+        subprocess.run([BINARIES / "caffe", "detect", ROOT / "examples/recipes/boxes", *files, f"--draw={folder / 'found'}"], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        images = [Image.open(folder / "found" / file.name) for file in files]
+        side, gap = images[0].width, 6
+        row = Image.new("RGB", (len(images) * (side + gap) - gap, side), "white")
+        for x, image in enumerate(images):
+            row.paste(image, (x * (side + gap), 0))
+    row.save(IMAGES / "answers.png")
+    shrink("answers")
+
+
 def evaluation():
-    """The page of `caffe evaluate` for a LeNet that was trained for a few seconds."""
-    with tempfile.TemporaryDirectory() as folder:
-        weights, file = pathlib.Path(folder, "lenet"), pathlib.Path(folder, "lenet.html")
-        for words in (["train", "examples/mnist/lenet_solver.prototxt", "--set", "max_iter=150", "--set", f"snapshot_prefix={weights}"],
-                      ["evaluate", LENET, f"--weights={weights}_iter_150.caffemodel", f"--page={file}"]):
-            subprocess.run([BINARIES / "caffe", *words], cwd=ROOT, check=True, stderr=subprocess.DEVNULL)
-        file.write_text(file.read_text().replace(f"{folder}/", ""))
+    """The page of `caffe evaluate` for the detector of examples/recipes/boxes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        scenes(folder, 120, 128)
+        shutil.copy(ROOT / "examples/recipes/boxes/snapshots/boxes_best.caffemodel", folder)
+        for words in (["new", "scenes/boxes", "--output=finder", "--val=90%"],
+                      ["evaluate", "finder", "--weights=boxes_best.caffemodel"]):
+            subprocess.run([BINARIES / "caffe", *words], cwd=folder, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        file = folder / "finder/evaluation.html"
+        file.write_text(file.read_text().replace(f"{folder}/", "").replace("../", ""))
         screenshot("evaluation", file.as_uri(), "main", width=1100)
 
 
@@ -236,7 +266,7 @@ def site():
         server.shutdown()
 
 
-PICTURES = {make.__name__: make for make in (plan, train, net, curve, trace, evaluation, tensorboard, site)}
+PICTURES = {make.__name__: make for make in (plan, train, net, curve, trace, answers, evaluation, tensorboard, site)}
 
 
 def main():

@@ -91,7 +91,7 @@ def resnet9(model, data):
 
 NETS = [
     Net("resnet9", "classification", resnet9, "small images: 1.7 million weights", (16, 32, 96), 4, 128,
-        dict(ONE_CYCLE, base_lr=0.1), 600_000, is_default=True),
+        dict(ONE_CYCLE, base_lr=0.1), 1_200_000, is_default=True),
     Net("resnet20", "classification", small_resnet, "small images: 0.27 million weights", (16, 32, 96), 4, 128,
         dict(ONE_CYCLE, base_lr=0.2), 2_000_000),
     Net("resnet18", "classification", resnet(18), "photographs: 11 million weights", (64, 128, 512), 32, 32,

@@ -5,7 +5,7 @@ from .boxes import join, predict
 from .common import MSRA
 
 # Channels at each halving of the image; boxes are predicted from the third on.
-WIDTHS = (32, 64, 128, 256, 256, 256)
+WIDTHS = (32, 64, 128, 128, 128, 128)
 FIRST = 3
 RATIOS = [2, 3]
 
@@ -33,7 +33,7 @@ def small_ssd(model, data, side):
 
 
 NETS = [
-    Net("ssd_small", "detection", small_ssd, "boxes around things: 3.5 million weights", (64, 128, 512), 64, 16,
+    Net("ssd_small", "detection", small_ssd, "boxes around things: 1.3 million weights", (64, 128, 512), 64, 16,
         dict(type="Adam", momentum=0.9, lr_policy="onecycle", rise=0.1, base_lr=0.001, weight_decay=0.0005), 120_000,
         is_default=True),
 ]
