@@ -114,7 +114,7 @@ def main():
                 print(f"{path.relative_to(ROOT)}:{number}: {fault}")
                 count += 1
     if count:
-        print(f"{count} places; docs/style.md says how we write", file=sys.stderr)
+        print(f"{count} places; CONTRIBUTING.md says how we write", file=sys.stderr)
     return 1 if count else 0
 
 
