@@ -1,5 +1,5 @@
-"""Preprocessing and labels that inference needs besides a net and its weights: names of classes, mean, scale
-and size. Also derives nets for inference from nets for training."""
+"""Preprocessing and labels that inference needs besides a net and its weights: names of
+classes, mean, scale and size. Also derives nets for inference from nets for training."""
 import os
 
 from ._caffe import Net, _deploy_net, _describe_model, _model_info_of_weights

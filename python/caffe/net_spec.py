@@ -10,8 +10,8 @@
     print(n.to_proto())
 
 `L.Type(*bottoms, **options)` returns the layer's top; with ntop=2 or more a tuple of tops, with
-ntop=0 the layer itself. in_place=True makes the tops overwrite the bottoms. Every other keyword is a
-field:
+ntop=0 the layer itself. in_place=True makes the tops overwrite the bottoms. Every other keyword
+is a field:
 
 * of the type's own message (`num_output` of ConvolutionParameter), else of LayerParameter
   (`include`, `loss_weight`, `name`);
@@ -19,8 +19,8 @@ field:
   type that shares another's (`L.Deconvolution(x, convolution_param=dict(num_output=2))`).
 
 A value is a number, a string, a `P` enum, a dict for a message, or a list for a repeated field; a
-single value is accepted for a list of one, and 1.0 for 1. Messages of types, and all enums, come from
-the schema.
+single value is accepted for a list of one, and 1.0 for 1. Messages of types, and all enums,
+come from the schema.
 """
 from __future__ import annotations
 
@@ -146,7 +146,8 @@ class Top:
 class Function:
     """A layer that has not been written yet.
 
-    type_name: the layer type. inputs: its bottoms, Tops. params: keywords that are fields. tops: its Tops.
+    type_name: the layer type. inputs: its bottoms, Tops. params: keywords that are fields. tops:
+    its Tops.
     """
 
     def __init__(self, type_name: str, inputs: Iterable[Top], params: Mapping[str, Any]) -> None:

@@ -11,8 +11,8 @@ from ._unmade import guard_construction
 
 
 def as_array(values, what="the array"):
-    """Converts `values` to a numeric NumPy array. Accepts arrays, lists, Blobs, and tensors of other libraries
-    (DLPack)."""
+    """Converts `values` to a numeric NumPy array. Accepts arrays, lists, Blobs, and tensors of
+    other libraries (DLPack)."""
     foreign = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     array = np.from_dlpack(values) if foreign else np.asarray(values)
     if array.dtype.kind not in "biufV" or array.dtype.fields is not None:
@@ -219,8 +219,8 @@ def backward(self, diffs=None, start=None, end=None, **kwargs):
 
 
 def forward_all(self, blobs=None, **kwargs):
-    """forward() for any number of items, in batches of the net's size. The last batch is padded with zeros;
-    results for the padding are removed.
+    """forward() for any number of items, in batches of the net's size. The last batch is padded
+    with zeros; results for the padding are removed.
 
     Returns a dict of new arrays with as many items as were given.
     """

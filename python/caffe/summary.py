@@ -62,8 +62,8 @@ def table(net):
 
 
 def with_inputs(definition, shapes):
-    """A copy of a NetParameter in which the blobs in `shapes` {name: dims} come from Inputs instead of data
-    layers.
+    """A copy of a NetParameter in which the blobs in `shapes` {name: dims} come from Inputs instead
+    of data layers.
 
     Useful if databases are missing. Removes each layer without bottoms that writes one of these blobs;
     all its tops must be given, or the net reads an undefined blob.

@@ -54,7 +54,8 @@ def _drawn(validation, count):
 
 
 class Fit:
-    """A net trained on arrays, for further training and inference. caffe.fit() makes it; see there for arguments.
+    """A net trained on arrays, for further training and inference. caffe.fit() makes it; see there
+    for arguments.
 
     Attributes:
         history: one dict per epoch: "epoch" (from 1), "iteration" (done so far), "lr" (of the last
@@ -251,8 +252,8 @@ def fit(net, x, y=None, epochs=None, batch=None, solver=None, validation=None, m
                         solver={"base_lr": 0.01, "momentum": 0.9})
         print(run.history[-1], run.predict(x_new).argmax(axis=1))
 
-    net: a prototxt's name, a caffe_pb2.NetParameter or a caffe.NetSpec. Its data come from Input layers,
-    and its training phase has a loss.
+    net: a prototxt's name, a caffe_pb2.NetParameter or a caffe.NetSpec. Its data come from Input
+    layers, and its training phase has a loss.
 
     x, y: arrays of finite real numbers whose first axis counts records. They are converted to float32
     batch by batch, so uint8 images and memory maps take no extra memory. x is for the input "data", or

@@ -1,8 +1,8 @@
 """Turns DetectNet's grids into boxes, in the same way as NVCaffe.
 
-A grid has one cell per `stride` x `stride` pixels. For each cell the net predicts the probability that
-an object of a class covers it (the coverage) and the object's box, in pixels relative to the cell's
-upper left corner.
+A grid has one cell per `stride` x `stride` pixels. For each cell the net predicts the
+probability that an object of a class covers it (the coverage) and the object's box, in pixels
+relative to the cell's upper left corner.
 """
 from typing import List, Sequence
 

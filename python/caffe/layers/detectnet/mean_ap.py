@@ -39,8 +39,8 @@ def score(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
 
 class ScoreDetections(caffe.Layer):
     """Bottoms: true and found boxes (N, 50, 5). Top: (N, 50, 5), rows x1, y1, x2, y2 and 1 for a found
-    box with an overlap of at least 0.7 with a true box, 2 for a found box without, 3 for a true box that
-    was missed; unused rows are 0."""
+    box with an overlap of at least 0.7 with a true box, 2 for a found box without, 3 for a true box
+    that was missed; unused rows are 0."""
 
     def setup(self, bottom: Sequence[caffe.Blob], top: Sequence[caffe.Blob]) -> None:
         pass
