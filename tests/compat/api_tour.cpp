@@ -1,7 +1,7 @@
-// Makes each call of Caffe's C++ API once and checks what it gives. Written as programs for Caffe
-// are; compiled with the installed headers by tests/scripts/test_old_cpp.py.
+// Makes each call of Caffe's C++ API once and checks the result. Written like a program for Caffe;
+// tests/scripts/test_old_cpp.py compiles it with the installed headers.
 //
-//   api_tour FOLDER      a folder that it may write to
+//   api_tour FOLDER      a folder that the program may write to
 #include <caffe/util/signal_handler.h>
 
 #include <boost/shared_ptr.hpp>
@@ -29,7 +29,7 @@ namespace {
 
 string folder;
 
-// Whether the call throws what the library throws.
+// Returns true if the call throws the library's exception.
 template <typename Function>
 bool Throws(Function function) {
   try {
@@ -84,7 +84,7 @@ void TourBlob() {
   CHECK(Throws([&] { blob.Reshape(vector<int>(1, -3)); }));
   CHECK(Throws([&] { blob.Reshape(vector<int>(kMaxBlobAxes + 1, 1)); }));
 
-  // Memory grows only, so that a pointer stays when a blob shrinks.
+  // Memory only grows, so a pointer stays valid when a blob shrinks.
   const float* const before = blob.mutable_cpu_data();
   blob.Reshape(vector<int>(1, 10));
   CHECK_EQ(blob.cpu_data(), before);
@@ -132,7 +132,7 @@ void TourBlob() {
   from_proto.Reshape(vector<int>(1, 4));
   CHECK(!from_proto.ShapeEquals(proto));
   CHECK(Throws([&] { from_proto.FromProto(proto, false); }));
-  BlobProto old_form;  // of mean files
+  BlobProto old_form;  // the form of mean files
   old_form.set_num(1);
   old_form.set_channels(1);
   old_form.set_height(2);
@@ -180,7 +180,7 @@ class CountingCallback : public Net<float>::Callback {
   virtual void run(int layer) { count += layer; }
 };
 
-// Memory that a program lends to an input, read in each pass until the blob outgrows it.
+// Memory that a program lends to an input; each pass reads it until the blob outgrows it.
 void TourLentInput() {
   NetParameter param = NetFromText(kNet);
   param.mutable_state()->set_phase(TEST);
@@ -302,7 +302,7 @@ void TourNet() {
   CHECK_EQ(weights[1]->cpu_data()[0], bias - slope);
   CHECK_NE(net.ForwardBackward(), loss);
 
-  // A pointer of before shows what later passes compute, as in Caffe.
+  // A pointer from an earlier call shows the results of later passes, as in Caffe.
   const float* const shown = fc->cpu_data();
   const float first = shown[2];
   data[2] += 3;
@@ -344,7 +344,7 @@ void TourNet() {
   CHECK_NEAR(test.blob_by_name("prob")->asum_data(), 5, 1e-4);
   CHECK(Throws([] { Net<float> none("/no/such/file", TEST); }));
 
-  // In double: beyond the precision of float.
+  // In double, beyond the precision of float.
   Net<double> wide(folder + "/net.prototxt", TEST);
   wide.CopyTrainedLayersFrom(trained);
   wide.params()[1]->mutable_cpu_data()[0] = 1 + 1e-12;
@@ -497,7 +497,7 @@ void TourSolver() {
   const shared_ptr<Net<float> > net = solver->net();
   const Blob<float>& bias = *net->layers()[1]->blobs()[1];
   const float after_two = bias.cpu_data()[0];
-  // h = 0.5, then 0.9 * 0.5 + 0.5 * (1 - prediction of 1.5): by hand.
+  // h = 0.5, then 0.9 * 0.5 + 0.5 * (1 - prediction of 1.5), computed by hand.
   CHECK_NEAR(after_two, 0.5f + (0.9f * 0.5f - 0.25f), 1e-5);
   SGDSolver<float>* const sgd = dynamic_cast<SGDSolver<float>*>(solver.get());
   CHECK(sgd);
@@ -735,7 +735,8 @@ void TourMath() {
   caffe_rng_bernoulli<Dtype>(n, 0.25, coins.data());
   CHECK_NEAR(std::accumulate(coins.begin(), coins.end(), 0) / double(n), 0.25, 0.02);
 
-  // Windows of 2x2, one pixel apart, of an image of 3x3; back, each pixel counts its windows.
+  // Windows of 2x2 with stride 1 in an image of 3x3; on the way back, each pixel counts its
+  // windows.
   Dtype image[9], columns[16];
   for (int i = 0; i < 9; ++i) image[i] = i;
   im2col_cpu<Dtype>(image, 1, 3, 3, 2, 2, 0, 0, 1, 1, 1, 1, columns);
@@ -785,7 +786,7 @@ void TourTransformer() {
   CHECK_EQ(transformer.InferBlobShape(datum)[2], 1);
   Blob<float> out(transformer.InferBlobShape(datum));
   transformer.Transform(datum, &out);
-  CHECK_EQ(out.cpu_data()[0], 10);  // (30 - 10) / 2, of the centre
+  CHECK_EQ(out.cpu_data()[0], 10);  // (30 - 10) / 2, at the centre
   const vector<Datum> datums(2, datum);
   CHECK_EQ(transformer.InferBlobShape(datums)[0], 2);
   out.Reshape(transformer.InferBlobShape(datums));
@@ -798,7 +799,7 @@ void TourTransformer() {
   param.set_crop_size(9);
   DataTransformer<float> large(param, TEST);
   CHECK(Throws([&] { large.InferBlobShape(datum); }));
-  param.set_rotation(5);  // it does not turn images, and says so
+  param.set_rotation(5);  // it does not rotate images, and says so
   CHECK(Throws([&] { DataTransformer<float> turning(param, TEST); }));
 }
 

@@ -1,4 +1,4 @@
-// Trains, tests and times a net, as the program `caffe` for Caffe does.
+// Trains, tests and times a net, like the program `caffe` for Caffe.
 #include <gflags/gflags.h>
 #include <glog/logging.h>
 

@@ -126,7 +126,7 @@ void Classifier::Preprocess(const cv::Mat& img, std::vector<cv::Mat>* input_chan
   cv::Mat sample_float, sample_normalized;
   sample_resized.convertTo(sample_float, num_channels_ == 3 ? CV_32FC3 : CV_32FC1);
   cv::subtract(sample_float, mean_, sample_normalized);
-  // Writes into the input layer, whose memory the planes are.
+  // Writes into the input layer, because the planes are its memory.
   cv::split(sample_normalized, *input_channels);
   CHECK(reinterpret_cast<float*>(input_channels->at(0).data) == net_->input_blobs()[0]->cpu_data())
       << "Input channels are not wrapping the input layer of the network.";

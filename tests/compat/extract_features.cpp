@@ -1,4 +1,4 @@
-// Writes what a blob of a net holds, batch by batch, to a database, as programs for Caffe do.
+// Writes the values of a net's blob, batch by batch, to a database, as programs for Caffe do.
 //
 //   extract_features WEIGHTS NET_PROTOTXT BLOB DATABASE BATCHES BACKEND
 #include <string>

@@ -1,4 +1,4 @@
-// Runs a net on given numbers and writes what comes out, as floats in files of a folder.
+// Runs a net on given numbers and writes the results, as floats in files of a folder.
 //
 //   golden_net FOLDER PHASE      reads net.prototxt, in.BLOB, param.LAYER.I, outdiff.BLOB
 #include <caffe/caffe.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 string folder;
 
-// Whether there is such a file.
+// Returns whether there is such a file.
 bool Read(const string& name, int count, float* values) {
   std::ifstream file((folder + "/" + name).c_str(), std::ios::binary);
   if (!file) return false;

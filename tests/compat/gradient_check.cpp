@@ -1,4 +1,4 @@
-// Checks the gradients of layers written for Caffe, and of some of Cortado's, by GradientChecker.
+// Checks the gradients of layers written for Caffe, and of some of Cortado's, with GradientChecker.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -79,7 +79,7 @@ TYPED_TEST(GradientTest, PlainConvolution) {
   this->Check("PlainConvolution");
 }
 
-// Cortado's own, as objects of Caffe's API.
+// Cortado's own layers, as objects of Caffe's API.
 TYPED_TEST(GradientTest, InnerProduct) {
   this->param_.mutable_inner_product_param()->set_num_output(3);
   this->param_.mutable_inner_product_param()->mutable_weight_filler()->set_type("xavier");
@@ -118,7 +118,7 @@ TYPED_TEST(GradientTest, PlainConvolutionIsConvolution) {
   }
 }
 
-// The layer of a net is the object that the net runs, and its blobs are the net's.
+// A net's layer is the object that the net runs, and its blobs are the net's.
 TYPED_TEST(GradientTest, LayerOfANet) {
   NetParameter param;
   param.set_force_backward(true);
@@ -146,7 +146,7 @@ TYPED_TEST(GradientTest, LayerOfANet) {
   for (int pass = 1; pass < 3; ++pass) {
     caffe_set(6, TypeParam(1), net.blob_by_name("y")->mutable_cpu_diff());
     net.Backward();
-    EXPECT_EQ(net.params()[0]->cpu_diff()[1], 2 * pass);  // of two items, and added up
+    EXPECT_EQ(net.params()[0]->cpu_diff()[1], 2 * pass);  // two items, accumulated
     EXPECT_EQ(net.blob_by_name("x")->cpu_diff()[5], value * 3);
   }
   net.layers()[1]->Forward(net.bottom_vecs()[1], net.top_vecs()[1]);

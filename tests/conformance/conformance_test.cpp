@@ -1,5 +1,5 @@
-// Every kernel of every op against the op's reference kernel in double, and the references of the
-// heavy ops against computations written here.
+// Compares every kernel of every op with the op's reference kernel in double, and the references of
+// the heavy ops with computations written here.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -98,8 +98,8 @@ TEST_P(ConformanceTest, EveryKernelServesACase) {
           for (const char* excuse : {"this processor", "timed to be faster"}) {
             if (refusal.find(excuse) != std::string::npos) excused.insert(candidate.name);
           }
-          // It declares types that no op asks for, where the processor lacks those it is for.
-          // Kernels of quantised data have cases of their own (int8_test.cpp).
+          // It may declare only types that no op requests, if the processor lacks their
+          // instructions. Kernels of quantised data have their own cases (int8_test.cpp).
           if (Is8Bit(candidate.traits.signatures.front().data)) excused.insert(candidate.name);
         }
       }
@@ -135,11 +135,11 @@ TEST_P(KernelTest, AgreesWithReferenceInDouble) {
           const std::string what = StrCat(candidate.name, " ", Name(dtype), " ", Name(layout),
                                           accumulates ? " accumulating" : "");
           std::string refusal;
-          // Twice: a kernel must not depend on what it left in its workspace.
+          // Twice: a kernel must not depend on old values in its workspace.
           const auto got = testing::RunCase(test, *device, candidate, dtype, layout, accumulates,
                                             data, 2, &refusal);
           if (!got) {
-            // Types it serves all; epilogues it declares.
+            // A reference kernel supports all types, but only the epilogues that it declares.
             EXPECT_TRUE(candidate.rank != KernelRank::kReference ||
                         refusal == "does not declare it")
                 << what << ": " << refusal;
@@ -182,7 +182,7 @@ OpCase Case(const char* name, Op op, std::vector<testing::CaseOperand> in,
   return {name, std::move(op), std::move(in), std::move(out)};
 }
 
-// Threads share the work of these kernels in pieces that do not depend on their number.
+// Threads share the work of these kernels in pieces that do not depend on the number of threads.
 TEST(OpenBlasTest, ResultsAreTheSameForAnyNumberOfThreads) {
   const ops::ConvGeometry g{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2};
   const auto x = T({2, 280, 24, 24}), w = T({300, 140, 3, 3}), y = T({2, 300, 24, 24});
@@ -321,11 +321,11 @@ TEST(ReferenceTest, MaxPool) {
   ExpectOutputs(Case("Padded", ops::MaxPool{{{3, 3}, {2, 2}, {1, 1}, false}}, {T({1, 1, 4, 4})},
                      {T({1, 1, 3, 3}), T({1, 1, 3, 3})}),
                 data, {{6, 8, 8, 14, 16, 16, 14, 16, 16}, {5, 7, 7, 13, 15, 15, 13, 15, 15}});
-  // The same winners by their places in windows that begin in the padding.
+  // The same maxima by their positions in windows that begin in the padding.
   ExpectOutputs(Case("Bytes", ops::MaxPool{{{3, 3}, {2, 2}, {1, 1}, false}}, {T({1, 1, 4, 4})},
                      {T({1, 1, 3, 3}), T({1, 1, 3, 3}).As(DType::kUInt8)}),
                 data, {{6, 8, 8, 14, 16, 16, 14, 16, 16}, {8, 8, 6, 8, 8, 6, 2, 2, 0}});
-  // No number is larger than the lowest.
+  // No number is larger than the lowest float.
   ExpectOutputs(Case("None", ops::MaxPool{{{1, 2}, {1, 2}, {0, 0}, false}}, {T({1, 1, 1, 4})},
                      {T({1, 1, 1, 2}), T({1, 1, 1, 2}).As(DType::kUInt8)}),
                 {{{NAN, NAN, NAN, 1}}, {{0, 0}, {0, 0}}},
@@ -340,12 +340,12 @@ TEST(ReferenceTest, MaxPool) {
 }
 
 TEST(ReferenceTest, AvePool) {
-  // The divisor counts one row and column of padding at the far edge, and no more.
+  // The divisor counts one row and column of padding at the far edge, but no more.
   const CaseData data{{{1, 2, 3, 4}}, {Elements(4)}};
   ExpectOutputs(Case("Padded", ops::AvePool{{{2, 2}, {2, 2}, {1, 1}, false}}, {T({1, 1, 2, 2})},
                      {T({1, 1, 2, 2})}),
                 data, {{0.25, 0.5, 0.75, 1}});
-  // A 3 wide window at 2 of 4 columns without padding: 2 columns count.
+  // A window 3 wide at column 2 of 4 without padding: 2 columns count.
   const CaseData row{{{1, 2, 3, 5}}, {Elements(2)}};
   ExpectOutputs(Case("Clipped", ops::AvePool{{{1, 3}, {1, 2}, {0, 0}, false}}, {T({1, 1, 1, 4})},
                      {T({1, 1, 1, 2})}),
@@ -357,7 +357,7 @@ TEST(ReferenceTest, AvePool) {
 }
 
 TEST(ReferenceTest, WindowsBeyondTheImageAreEmpty) {
-  // 1 wide windows 3 apart over 3 columns, rounded up: the second begins at column 3.
+  // Windows 1 wide, 3 apart, over 3 columns, rounded up: the second begins at column 3.
   const ops::PoolGeometry g{{1, 1}, {1, 3}, {0, 0}, false};
   for (const DType dtype : {DType::kDouble, DType::kFloat}) {
     for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
@@ -383,7 +383,7 @@ TEST(ReferenceTest, BatchNorm) {
   ExpectOutputs(Case("BatchNorm", ops::BatchNorm{0, {{ops::Pointwise::Kind::kRelu}}},
                      {T({2, 2}), T({2}), T({2})}, {T({2, 2}), T({2}), T({2})}),
                 data, {{8, 0, 12, 1}, {2, 2}, {1, 4}});
-  // Three equal steps around the mean: dx by the chain rule, written out.
+  // dx by the chain rule, written out.
   const Elements x = {-1, 0, 2}, dy = {0.5, -1, 0.25};
   const double mean = 1.0 / 3, eps = 0.1;
   double variance = 0;
@@ -436,7 +436,7 @@ TEST(ReferenceTest, Softmax) {
                       {Elements(6)}};
   ExpectOutputs(Case("Softmax", ops::Softmax{1}, {T({2, 3})}, {T({2, 3})}), data,
                 {{1 / 6.0, 2 / 6.0, 3 / 6.0, 0, 0.5, 0.5}});
-  // The gradient through the Jacobian y_i (delta_ij - y_j).
+  // The gradient computed with the Jacobian y_i (delta_ij - y_j).
   const Elements y = {0.2, 0.3, 0.5}, dy = {1, -2, 0.5};
   Elements dx(3);
   for (int i = 0; i < 3; ++i)
@@ -445,7 +445,7 @@ TEST(ReferenceTest, Softmax) {
                 {{y, dy}, {Elements(3)}}, {dx});
 }
 
-// With --speed: how fast each kernel is. A line per case, kernel, type and layout.
+// With --speed: prints the speed of each kernel, one line per case, kernel, type and layout.
 void PrintSpeed(std::string_view filter) {
   for (const DeviceKind kind : BuiltDevices()) {
     Device* device = testing::DeviceOrNull(kind);

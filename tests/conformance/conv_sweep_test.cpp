@@ -1,9 +1,9 @@
-// Each kernel for convolutions and their gradients, for random geometries: of 1 to 3 axes, strides
-// above kernels, dilation, groups, odd channels, padding beyond the window.
+// Tests each kernel for convolutions and their gradients with random geometries: 1 to 3 axes,
+// strides above kernels, dilation, groups, odd channels, padding beyond the window.
 //
-// CAFFE_SWEEP=N tries N geometries of each type instead of 300 of those with few bits,
-// CAFFE_SWEEP_SEED others; scripts/sweep_convolutions.py does so for each instruction set of the
-// processor.
+// CAFFE_SWEEP=N tries N geometries of each type instead of 300 of the types with few bits,
+// CAFFE_SWEEP_SEED other ones; scripts/sweep_convolutions.py does this for each instruction set of
+// the processor.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ int64_t Environment(const char* name, int64_t otherwise) {
   return value == nullptr ? otherwise : std::atoll(value);
 }
 
-// Random convolutions that have at least one output, of up to some million products.
+// Random convolutions that have at least one output and at most a few million products.
 class Geometries {
  public:
   explicit Geometries(uint64_t seed) : random_(seed) {}
@@ -94,7 +94,7 @@ class Geometries {
     if (OneOf({0, 0, 1}) != 0) conv.epilogue.push_back({.kind = Kind::kRelu});
     return conv;
   }
-  // Sets the output's extents.
+  // Sets the output's extents. Returns false if the convolution is too small or too large.
   static bool Fits(Convolution* conv) {
     double products = 1;
     for (int i = 0; i < conv->geometry.spatial_axes(); ++i) {
@@ -110,7 +110,7 @@ class Geometries {
   std::mt19937_64 random_;
 };
 
-// An epilogue that adds reads input 3.
+// Input 3 is the term that an adding epilogue reads.
 std::vector<OperandDesc> WithAdded(std::vector<OperandDesc> inputs, const OperandDesc& added,
                                    const ops::Epilogue& epilogue) {
   if (ops::AddedOperand(epilogue) >= 0) inputs.push_back(added);

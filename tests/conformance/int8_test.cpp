@@ -1,5 +1,5 @@
-// Kernels of quantised data against the same arithmetic in double: weights quantised for each
-// channel, whole sums, scales, the epilogue, and one rounding at the end.
+// Compares kernels of quantised data with the same arithmetic in double: weights quantised for each
+// channel, integer sums, scales, the epilogue, and one rounding at the end.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ using Values = std::vector<double>;
 
 constexpr Signature kOf8Bits = {DType::kInt8, DType::kFloat};
 
-// A tensor in some type, scale and layout, and its numbers in row-major order.
+// A tensor with a type, scale and layout, and its numbers in row-major order.
 struct Numbers {
   OperandDesc desc;
   Values numbers;
@@ -89,7 +89,7 @@ double Clipped(double number, DType dtype) {
   return number;
 }
 
-// `want` are values. A number is right if it is the nearest one, up to the error of the floats
+// `want` holds exact values. A number is right if it is the nearest one, allowing for float errors
 // before the rounding.
 void ExpectNumbers(const std::string& what, const Numbers& got, const Values& want) {
   ASSERT_EQ(got.numbers.size(), want.size()) << what;
@@ -102,7 +102,7 @@ void ExpectNumbers(const std::string& what, const Numbers& got, const Values& wa
   }
 }
 
-// The kernels of a device that serve quantised data.
+// The kernels of a device that support quantised data.
 std::vector<KernelCandidate> Candidates(DeviceKind device, const Op& op) {
   std::vector<KernelCandidate> serving;
   for (const KernelCandidate& one : KernelRegistry::Get().Candidates(device, op.type())) {
@@ -140,8 +140,8 @@ std::vector<char> Noise(size_t bytes) {
   return std::vector<char>(bytes, 0x7f);
 }
 
-// Runs a kernel; with `packs` its weights are packed in a step before it, as plans do. The refusal
-// where it does not serve the request.
+// Runs a kernel; with `packs` its weights are packed in a step before it, as plans do. Returns the
+// refusal if the kernel does not support the request.
 std::optional<std::string> RunKernel(Device& device, const KernelCandidate& candidate, const Op& op,
                                      std::vector<Numbers*> inputs, Numbers* output, bool packs) {
   std::vector<OperandDesc> in, out = {output->desc};
@@ -185,7 +185,7 @@ std::optional<std::string> RunKernel(Device& device, const KernelCandidate& cand
   return std::nullopt;
 }
 
-// On each device that this build has kernels for.
+// Runs on each device that this build has kernels for.
 class Int8KernelTest : public ::testing::TestWithParam<DeviceKind> {
  protected:
   void SetUp() override {
@@ -260,7 +260,7 @@ const std::vector<ConvCase> kConvCases = {
      false},
 };
 
-// Sums of a convolution in row-major order, by its definition, as values.
+// The convolution computed from its definition, as values in row-major order.
 Values Convolve(const ops::ConvGeometry& g, const Numbers& x, const Numbers& w, const Shape& y) {
   const int axes = g.spatial_axes();
   const int64_t per_group = x.desc.shape[1] / g.group, outputs = y[1];
@@ -300,7 +300,7 @@ Values Convolve(const ops::ConvGeometry& g, const Numbers& x, const Numbers& w, 
 struct EpilogueCase {
   const char* name;
   ops::Epilogue epilogue;
-  DType added = DType::kUInt8;  // type of what is added
+  DType added = DType::kUInt8;  // type of the added term
 };
 
 const std::vector<EpilogueCase> kEpilogues = {
@@ -329,7 +329,7 @@ void CheckProduct(Device& device, const std::string& what, const Op& op, Numbers
   const bool adds = ops::AddedOperand(epilogue.epilogue) >= 0;
   for (const KernelCandidate& candidate : Candidates(device.kind(), op)) {
     for (const bool packs : {false, true}) {
-      if (packs && candidate.rank == KernelRank::kReference) continue;  // it never does
+      if (packs && candidate.rank == KernelRank::kReference) continue;  // references never pack
       Numbers got{y, {}, {}};
       const auto refusal =
           RunKernel(device, candidate, op, {x, w, bias, adds ? &added : nullptr}, &got, packs);
@@ -345,8 +345,8 @@ void CheckProduct(Device& device, const std::string& what, const Op& op, Numbers
   }
 }
 
-// One kernel of each rank, as some are for some shapes alone. `inputs`: those of the op, as
-// why_not() is asked with.
+// Expects one kernel of each rank to be used, because some support only certain shapes. `inputs`:
+// the op's inputs, which why_not() gets.
 void ExpectAllServed(const Device& device, const Op& op, std::span<const OperandDesc> inputs,
                      const std::set<std::string>& served) {
   const auto* conv = op.As<ops::Conv>();
@@ -392,12 +392,12 @@ TEST_P(Int8ConvTest, AgreesWithDouble) {
       }
     }
   }
-  // The fallback alone is for what oneDNN has no kernel for, or a wrong one.
+  // Other cases only run in the fallback: oneDNN has no kernel for them, or a wrong one.
   const OperandDesc inputs[] = {Describe(test.x, DType::kFloat), weights.desc};
   if (test.is_fast) ExpectAllServed(*device, ops::Conv{g}, inputs, served);
 }
 
-// What lies between the channels of others has the same bits as by itself.
+// The result between the channels of others has the same bits as alone.
 TEST_P(Int8ConvTest, WritesIntoTheChannelsOfOthers) {
   const auto& [kind, test] = GetParam();
   Device* const device = testing::DeviceOrNull(kind);
@@ -455,8 +455,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, Int8ConvTest,
                                   std::get<1>(info.param).name;
                          });
 
-// Kernels of pairs against the two convolutions in turn. A number between them may be rounded the
-// other way, which changes few of the results, and these by little.
+// Compares kernels of pairs with the two convolutions in sequence. An intermediate number may be
+// rounded differently, which changes few of the results, and these only slightly.
 void ExpectPairs(const Numbers& got, const Numbers& want, const std::string& what) {
   ASSERT_EQ(got.numbers.size(), want.numbers.size()) << what;
   size_t different = 0;
@@ -549,7 +549,7 @@ TEST_P(Int8KernelTest, ProductsAgreeWithDouble) {
   ExpectAllServed(*device_, ops::Gemm{}, {}, served);
 }
 
-// Weights of zeros, of tiny and of large numbers, and a bias far beyond what they make.
+// Weights that are zero, tiny and large, and a bias far larger than the products.
 TEST_P(Int8KernelTest, ProductsHoldExtremeChannels) {
   Numbers w = Random(Describe({4, 8}, DType::kFloat), 1);
   const double factors[] = {0, 1e-38, 1, 1e6};
@@ -637,7 +637,7 @@ TEST_P(Int8KernelTest, SumsAgreeWithDouble) {
   }
 }
 
-// Kernels for all types take quantised tensors, too.
+// Kernels for all types also support quantised tensors.
 void Int8KernelTest::CheckConversion(const Op& op, const OperandDesc& from,
                                      const OperandDesc& to) const {
   Numbers x = Random(from, 1);
@@ -677,7 +677,7 @@ TEST_P(Int8KernelTest, ConversionsKeepNumbersOfOneScale) {
   EXPECT_EQ(y.numbers, x.numbers);
 }
 
-// Bytes that lie at odd places.
+// Bytes at unaligned addresses.
 TEST_P(Int8KernelTest, ConcatenationsAndSlicesMoveBytes) {
   for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
     Numbers a = Random(Describe({2, 3, 5, 1}, DType::kInt8, 0.1F, layout), 1);

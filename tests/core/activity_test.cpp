@@ -100,7 +100,7 @@ TEST(ActivityTest, OthersBeginAndEndWhileAnInterruptionLasts) {
   waiting.join();
 }
 
-// The watchdog once hung with it, and could not end the process any more.
+// The watchdog once hung in this case, and could no longer end the process.
 TEST(ActivityTest, IssueAnInterruptionThatHangsIsNotWaitedFor) {
   std::latch waits(1), called(1), may_end(1);
   std::atomic<int> calls = 0;

@@ -29,7 +29,7 @@ TEST(ErrorTest, ContextKeepsTheType) {
   EXPECT_EQ(TextOf<Unsupported>([] { WithContext("x", [] { throw Unsupported("b"); }); }), "x: b");
   EXPECT_EQ(TextOf<IoError>([] { WithContext("x", [] { throw IoError("b"); }); }), "x: b");
   EXPECT_EQ(TextOf<DeviceError>([] { WithContext("x", [] { throw DeviceError("b"); }); }), "x: b");
-  // A defect of ours says where it is already.
+  // An internal error already says where it is.
   EXPECT_EQ(TextOf<InternalError>([] { WithContext("x", [] { throw InternalError("b"); }); }), "b");
 }
 

@@ -54,7 +54,8 @@ TEST_F(ProcessorsTest, GroupsOfVersion1AreThoseOfTheirController) {
   EXPECT_EQ(Limit("1:cpu:/\n"), std::nullopt);
 }
 
-// A container sees the host's name of its group, and the group itself where all are mounted.
+// A container sees the host's name of its group, and the group itself at the place where all groups
+// are mounted.
 TEST_F(ProcessorsTest, InAContainerItsOwnGroupIsTheRoot) {
   Write("cpu/cpu.cfs_quota_us", "200000");
   Write("cpu/cpu.cfs_period_us", "100000");

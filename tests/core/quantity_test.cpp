@@ -28,7 +28,7 @@ TEST(Quantity, DurationsAreInSeconds) {
   EXPECT_DOUBLE_EQ(ParseDuration("-latency", "0us"), 0);
 }
 
-// The message has the flag, the value and what to give.
+// Expects a message with the flag, the value and an example of a valid one.
 template <typename Fn>
 void ExpectRefused(const Fn& parse, const std::string& text, const std::string& example) {
   try {

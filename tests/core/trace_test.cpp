@@ -20,7 +20,7 @@ std::string Json(const Trace& trace) {
   return text.str();
 }
 
-// A name in Latin-1, and one that is cut within a letter.
+// A name in Latin-1, and one that is cut in the middle of a letter.
 TEST(Trace, IsUtf8) {
   Trace trace;
   {

@@ -27,7 +27,7 @@ using ::testing::Optional;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-// A convolution of 5x5 images with 3x3 windows, or one of its gradients, in a type.
+// A convolution of 5x5 images with 3x3 windows, or one of its gradients, in a given type.
 class Question {
  public:
   Question(const Op& op, DType dtype, Layout layout = Layout::kPlain, int64_t items = 2) : op_(op) {
@@ -49,7 +49,7 @@ class Question {
   KernelRequest request() const {
     return {op_, inputs_, outputs_, *testing::DeviceOrNull(DeviceKind::kCpu)};
   }
-  // Of the definition.
+  // A kernel that computes the definition.
   Kernel Right() const {
     const bool has_numbers = Is8Bit(inputs_[0].dtype);
     for (const auto& candidate : KernelRegistry::Get().Candidates(DeviceKind::kCpu, op_.type())) {
@@ -59,7 +59,7 @@ class Question {
     }
     throw std::logic_error("no reference");
   }
-  // The same, and something behind it.
+  // The same kernel, followed by another function.
   Kernel Wrong(const std::function<void(const KernelContext&)>& behind,
                size_t workspace = 0) const {
     Kernel kernel = Right();
@@ -163,7 +163,7 @@ TEST(ConvCheckTest, FindsResultsThatAreWrong) {
         return question.Fault(
             question.Wrong([&](const KernelContext& ctx) { change(ctx.output(0)); }));
       };
-      // All of them, a channel, the last row.
+      // All results, one channel, the last row.
       EXPECT_THAT(fault([](const TensorView& y) { ChangeSome(y, 1, 0); }),
                   Optional(HasSubstr("a result is ")));
       EXPECT_THAT(fault([](const TensorView& y) { ChangeSome(y, y.count() / y.shape[0], 0); }),
@@ -192,7 +192,7 @@ TEST(ConvCheckTest, FindsAWrongGradientOfTheBias) {
   EXPECT_THAT(question.Fault(kernel), Optional(HasSubstr("a result is ")));
 }
 
-// Kernels that overwrite, or add the wrong thing, although they are right alone.
+// Kernels that overwrite instead of accumulating, or add a wrong term, but are right otherwise.
 TEST(ConvCheckTest, FindsGradientsThatAreNotAddedUp) {
   for (const int output : {ops::ConvGradWeights::kDw, ops::ConvGradWeights::kDbias}) {
     for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
@@ -209,7 +209,7 @@ TEST(ConvCheckTest, FindsGradientsThatAreNotAddedUp) {
   }
 }
 
-// Findings in memory, as an earlier process would have left them.
+// Findings in memory, like those of an earlier process.
 class Findings final : public ConvFindings {
  public:
   Findings() : before_(KeptConvFindings()) { KeptConvFindings() = this; }
@@ -244,11 +244,11 @@ TEST(ConvCheckTest, AKernelIsTriedOnceAndForAll) {
   for (int time = 0; time < 2; ++time)
     EXPECT_TRUE(std::holds_alternative<Kernel>(MakeOf("once", question, kernel)));
   EXPECT_EQ(runs, 1);
-  // Not for another processor that shares the file.
+  // The finding is not used for another processor that shares the file.
   const std::string processor = question.request().device.description();
   EXPECT_THAT(findings.kept,
               ElementsAre(Pair(AllOf(HasSubstr("once|Conv "), HasSubstr(processor)), "")));
-  // Of another library, which an earlier process has found to be right, and of one found wrong.
+  // Findings about another library: one is right, one is wrong.
   for (const char* fault : {"", "it is wrong"}) {
     const std::string library = StrCat("known", fault);
     const std::string& key = findings.kept.begin()->first;
@@ -279,7 +279,7 @@ TEST(ConvCheckTest, WhatEarlierProcessesDiedOfIsNotTried) {
   EXPECT_THAT(std::get<Refusal>(answer).reason, HasSubstr("did not come back"));
 }
 
-// Of a quarter of a gigabyte and more.
+// A batch of a quarter of a gigabyte and more.
 TEST(ConvCheckTest, ALargeBatchIsTriedInParts) {
   Findings findings;
   const Question question(ops::Conv{kGeometry}, DType::kBFloat16, Layout::kPlain, 1'000'000);
@@ -290,11 +290,11 @@ TEST(ConvCheckTest, ALargeBatchIsTriedInParts) {
         EXPECT_EQ(request.inputs[0].shape[0], items.back());
         return Kernel{"", [](const KernelContext&) {}};
       });
-  EXPECT_THAT(std::get<Refusal>(answer).reason, HasSubstr("NaN"));  // it does nothing
+  EXPECT_THAT(std::get<Refusal>(answer).reason, HasSubstr("NaN"));  // the kernel does nothing
   EXPECT_THAT(items, ElementsAre(500'000));
 }
 
-// Knows of each check, without one, that the kernel is right.
+// Findings that say that every kernel is right, without a check.
 struct AllRight final : ConvFindings {
   AllRight() : before(std::exchange(KeptConvFindings(), this)) {}
   ~AllRight() { KeptConvFindings() = before; }

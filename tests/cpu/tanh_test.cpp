@@ -9,7 +9,7 @@
 namespace caffe::cpu {
 namespace {
 
-// Units in the last place of `expected` between the two.
+// The difference in units in the last place of `expected`.
 template <typename T>
 double UlpsBetween(T value, T expected) {
   const T next = std::nextafter(expected, std::numeric_limits<T>::infinity());
@@ -35,7 +35,7 @@ TEST(TanhTest, IsThatOfTheLibraryButForLastBits) {
 }
 
 TEST(TanhTest, KeepsNanAndReachesOne) {
-  std::vector<float> x(37, std::numeric_limits<float>::quiet_NaN());  // vectors and the rest
+  std::vector<float> x(37, std::numeric_limits<float>::quiet_NaN());  // full vectors and a rest
   x[0] = x[36] = std::numeric_limits<float>::infinity();
   x[1] = x[35] = -std::numeric_limits<float>::infinity();
   std::vector<float> y(x.size());

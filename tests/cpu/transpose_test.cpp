@@ -13,7 +13,7 @@
 namespace caffe::cpu {
 namespace {
 
-// Few channels are written together, pixels are taken in blocks of 256 and 1024.
+// Few channels are written together; pixels are processed in blocks of 256 and 1024.
 constexpr int64_t kChannels[] = {1, 2, 3, 4, 5, 16, 33};
 constexpr int64_t kPixels[] = {1, 15, 255, 256, 257, 1025, 3000};
 

@@ -31,9 +31,9 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class ChooseAlgorithmTest : public ::testing::Test {
  protected:
-  // The chosen name, where the candidates take these times.
+  // The chosen name if the candidates take these times.
   std::string Choose(const std::vector<double>& seconds, const std::string& key = "gemm") {
-    AlgorithmCache cache(file_);  // as a process of its own would
+    AlgorithmCache cache(file_);  // like a separate process
     return names_[ChooseAlgorithm(cache, key, names_, [&](const MayTryAlgorithm&) {
       ++timings_;
       return seconds;
@@ -87,7 +87,7 @@ TEST_F(ChooseAlgorithmTest, ThoseThatDoNotRunAreNotTaken) {
   EXPECT_EQ(Choose({kNever, 2, kNever}), "alg1");
 }
 
-// No memory, or nothing that runs: the heuristics' first, and the next process tries again.
+// No memory, or no algorithm runs: the heuristics' first is used, and the next process tries again.
 TEST_F(ChooseAlgorithmTest, LearnsNothingWhereNothingCouldBeTimed) {
   EXPECT_EQ(Choose({}), "alg0");
   EXPECT_EQ(Choose({kNever, kNever, kNever}), "alg0");
@@ -95,7 +95,7 @@ TEST_F(ChooseAlgorithmTest, LearnsNothingWhereNothingCouldBeTimed) {
   EXPECT_EQ(timings_, 3);
 }
 
-// Three starts that were lost with an algorithm are not followed by a fourth.
+// If an algorithm ended three starts, it does not get a fourth.
 TEST_F(ChooseAlgorithmTest, WhereNothingCouldBeTimedOneThatCrashedIsNotTaken) {
   std::ofstream(file_) << "gemm\t?alg0\telsewhere\t1\tstart\t1000\t2\n";
   EXPECT_EQ(Choose({}), "alg1");
@@ -114,7 +114,7 @@ TEST_F(ChooseAlgorithmTest, OneThatCostsTheDeviceIsLeftOutAtTheNextStart) {
   EXPECT_FALSE(AlgorithmCache(file_).HasCrashed("gemm", "alg0"));
 }
 
-// Nothing runs, and the process goes on and ends as processes do.
+// No algorithm runs, but the process continues and ends normally.
 TEST_F(ChooseAlgorithmTest, WhereNothingRunsNothingHasCrashed) {
   AlgorithmCache cache(file_);
   ChooseAlgorithm(cache, "gemm", names_, [&](const MayTryAlgorithm& may_try) {
@@ -123,14 +123,14 @@ TEST_F(ChooseAlgorithmTest, WhereNothingRunsNothingHasCrashed) {
   });
   std::stringstream lines;
   lines << std::ifstream(file_).rdbuf();
-  const std::regex process("(\\?[^\t]*\t[^\t]*\t)[^\t]*\t[^\t]*");  // one that is gone now
+  const std::regex process("(\\?[^\t]*\t[^\t]*\t)[^\t]*\t[^\t]*");  // one that has ended
   const std::string text = lines.str();
   std::ofstream(file_) << std::regex_replace(text, process, "$011073741824\tgone");
   for (const std::string& name : names_)
     EXPECT_FALSE(AlgorithmCache(file_).HasCrashed("gemm", name));
 }
 
-// A device whose clock moves when the test says so.
+// A device whose clock the test advances.
 class ClockEvent final : public Event {
  public:
   void Synchronize() override {
@@ -166,12 +166,12 @@ class ClockStream final : public Stream {
   double clock = 0;
   bool is_lost = false;
   bool is_busy = false;
-  int recorded_idle = 0;  // events that were placed while the device had nothing to do
+  int recorded_idle = 0;  // events that were placed while the device was idle
 };
 
 class ClockDevice final : public Device {
  public:
-  DeviceKind kind() const override { return DeviceKind::kCpu; }  // whose events are all timed
+  DeviceKind kind() const override { return DeviceKind::kCpu; }  // all its events are timed
   std::string description() const override { return "a clock"; }
   int num_threads() const override { return 1; }
   std::shared_ptr<void> Allocate(size_t bytes) override {
@@ -212,7 +212,7 @@ TEST(TimeAlgorithmsTest, CountsTheBestRunButNotTheFirst) {
   EXPECT_THAT(done, Each(4));
 }
 
-// An idle device would begin at once, and wait for the host to launch the rest.
+// An idle device would begin at once, and then wait while the host launches the rest.
 TEST(TimeAlgorithmsTest, TheDeviceIsBusyWhileTheHostLaunches) {
   ClockDevice device;
   int launched = 0;
@@ -240,7 +240,7 @@ TEST(TimeAlgorithmsTest, AnAlgorithmThatDoesNotRunTakesForever) {
   EXPECT_THAT(seconds, ElementsAre(kNever, 1));
 }
 
-// The cache has it as the last one that was tried, and the next process leaves it out.
+// The cache names it as the last one that was tried, and the next process leaves it out.
 TEST(TimeAlgorithmsTest, OneThatCostsTheDeviceIsTheLast) {
   ClockDevice device;
   std::vector<size_t> tried;
@@ -298,7 +298,7 @@ TEST(TimeAlgorithmsTest, WhatMayNotBeTriedIsNot) {
   EXPECT_THAT(launched, Not(::testing::Contains(1)));
 }
 
-// Zeros are multiplied faster than numbers are.
+// Expects standard normal numbers: zeros are multiplied faster than other numbers.
 template <typename T>
 void ExpectNormal(std::span<const T> numbers) {
   double sum = 0, squares = 0;
@@ -314,7 +314,7 @@ void ExpectNormal(std::span<const T> numbers) {
 TEST(TimeAlgorithmsTest, OperandsAreNormalNoise) {
   ClockDevice device;
   device.memory_bytes = 16 << 20;
-  constexpr size_t kCount = (1 << 20) + 12345;  // more than is drawn
+  constexpr size_t kCount = (1 << 20) + 12345;  // more than are drawn
   Time(device, {{kCount * 4, DType::kFloat}, {kCount * 2, DType::kBFloat16}, {64, {}}}, 1,
        [&](size_t, std::span<void* const> buffers) {
          const std::span floats(static_cast<const float*>(buffers[0]), kCount);
@@ -330,8 +330,8 @@ TEST(TimeAlgorithmsTest, OperandsAreNormalNoise) {
        });
 }
 
-// Seconds of algorithms that take one each and write what `algorithm` says into an output of
-// floats, beside scratch memory of as many.
+// The seconds of algorithms that take one second each. `algorithm` decides what each one writes
+// into a float output; scratch memory has the same size.
 std::vector<double> TimeResults(size_t count,
                                 const std::function<void(size_t, std::span<float> output,
                                                          std::span<float> scratch)>& algorithm) {
@@ -360,7 +360,7 @@ TEST(TimeAlgorithmsTest, WhatIsNotWrittenIsNoResult) {
               ElementsAre(kNever, 1));
 }
 
-// A net's kernels leave something there.
+// In a net, other kernels leave values there.
 TEST(TimeAlgorithmsTest, OneThatReadsWhatItFindsInScratchMemoryDoesNotRun) {
   EXPECT_THAT(TimeResults(2,
                           [](size_t i, auto output, auto scratch) {
@@ -376,7 +376,7 @@ TEST(TimeAlgorithmsTest, WhereNoResultHasOnlyNumbersAllAreTimed) {
               ElementsAre(1, 1));
 }
 
-// A product as a kernel's factory is asked for it.
+// A product as it is requested from a kernel's factory.
 struct AskedProduct {
   ops::Gemm gemm{.rows = 2, .columns = 4, .inner = 3};
   DType type = DType::kFloat;

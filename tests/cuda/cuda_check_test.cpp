@@ -1,4 +1,4 @@
-// What errors of CUDA become. None needs a GPU.
+// The exceptions that CUDA's errors become. None of the tests needs a GPU.
 #include "caffe/cuda/cuda_check.hpp"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ TEST_F(CudaCheckTest, NamesTheCallTheErrorAndWhatToDo) {
   }
 }
 
-// All errors that cost the process its device, as the toolkit's header says.
+// All errors that make the device unusable for the process, according to the toolkit's header.
 TEST_F(CudaCheckTest, ErrorsThatCostTheDeviceAreFaultsWithAdvice) {
   std::stringstream header;
   header << std::ifstream(CAFFE_CUDA_INCLUDE_DIR "/driver_types.h").rdbuf();
@@ -65,7 +65,7 @@ TEST_F(CudaCheckTest, ErrorsThatCostTheDeviceAreFaultsWithAdvice) {
   EXPECT_GE(faults, 10);
 }
 
-// Nothing is lost with them, and the advice does not say so.
+// These errors lose nothing, so the advice mentions no loss.
 TEST_F(CudaCheckTest, ErrorsThatMayPassAreNoFaults) {
   for (const cudaError_t status : {cudaErrorUnknown, cudaErrorDevicesUnavailable}) {
     try {
@@ -78,7 +78,7 @@ TEST_F(CudaCheckTest, ErrorsThatMayPassAreNoFaults) {
   }
 }
 
-// Launches wait for their work then, so whoever gets the error is to blame.
+// Launches then wait for their work, so the call that gets the error has caused it.
 TEST_F(CudaCheckTest, WhereLaunchesBlockThePlaceIsRight) {
   ::setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   try {

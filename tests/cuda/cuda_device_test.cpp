@@ -33,7 +33,7 @@ TEST(CudaDeviceTest, ADescribedDeviceIsPlannedForButNotUsed) {
   EXPECT_THROW(device->Allocate(1), DeviceError);
 }
 
-// With a driver the message is about numbers, without one about the driver.
+// With a driver the message is about device numbers, without one about the driver.
 TEST(CudaDeviceTest, AMissingDeviceIsOneClearMessage) {
   try {
     MakeDevice(DeviceKind::kCuda, 1000);

@@ -1,4 +1,4 @@
-// cuDNN's plans for chips that are only described: how many are built, and what is proposed.
+// cuDNN's plans for chips that are only described: how many are built, and which are proposed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ OperandDesc Operand(Shape shape, Layout layout = Layout::kPlain) {
   return operand;
 }
 
-// A convolution of 64 to 64 channels as its factory is asked for it.
+// A convolution of 64 to 64 channels as it is requested from its factory.
 struct AskedConvolution {
   int64_t kernel = 3;
   bool has_bias_and_relu = false;
@@ -48,7 +48,7 @@ struct AskedConvolution {
     std::vector<OperandDesc> inputs = {Operand({32, 64, 28, 28}, Layout::kChannelsLast),
                                        Operand({64, 64, kernel, kernel}), Operand({64})};
     inputs[2].present = has_bias_and_relu;
-    inputs[2].dtype = DType::kFloat;  // as biases are beside 16-bit weights
+    inputs[2].dtype = DType::kFloat;  // like biases with 16-bit weights
     const std::vector<OperandDesc> outputs = {Operand({32, 64, 28, 28}, Layout::kChannelsLast)};
     return answer(KernelRequest{op, inputs, outputs, device});
   }
@@ -86,7 +86,7 @@ TEST_F(CudnnProblemTest, EqualProblemsAreBuiltOnce) {
   EXPECT_EQ(GpuPlansSoFar().built, before + 2);
 }
 
-// As several threads do it before the plan is asked for.
+// Several threads do this before the plan is requested.
 TEST_F(CudnnProblemTest, WhatWasBuiltAheadIsNotBuiltAgain) {
   const KernelFactory* const ahead =
       AheadFactories::Get().Find(DeviceKind::kCuda, typeid(ops::Conv), *candidate_);
@@ -103,7 +103,7 @@ TEST_F(CudnnProblemTest, WhatWasBuiltAheadIsNotBuiltAgain) {
   EXPECT_EQ(GpuPlansSoFar().built, before + 1);
 }
 
-// They end in a driver's call, so they are proposed and not built.
+// Building them ends in a call of the driver, so they are proposed but not built.
 TEST_F(CudnnProblemTest, EnginesThatAreCompiledAreMarked) {
   if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
   const int64_t before = GpuPlansSoFar().built;
@@ -113,8 +113,8 @@ TEST_F(CudnnProblemTest, EnginesThatAreCompiledAreMarked) {
   EXPECT_THAT(Plan({.kernel = 1}).algorithms, Each(Not(HasSubstr("driver"))));
 }
 
-// Whether one of cuDNN's engines adds three gradients and applies that of a ReLU, where it makes
-// the gradient at the input of a convolution of 64 to 64 channels.
+// Returns whether one of cuDNN's engines adds three gradients and applies that of a ReLU while it
+// computes the data gradient of a convolution of 64 to 64 channels.
 bool TakesInWhatFollows(DType type, int64_t kernel, int64_t stride, int64_t group = 1) {
   using Kind = ops::Pointwise::Kind;
   const Op op(ops::ConvGradData{
@@ -142,7 +142,7 @@ bool TakesInWhatFollows(DType type, int64_t kernel, int64_t stride, int64_t grou
   return std::get<Kernel>(answer).algorithms.at(0).find("driver") != std::string::npos;
 }
 
-// What docs/gpu_internals.md says of them. Only engines that are compiled take in anything.
+// As described in docs/gpu_internals.md. Only engines that are compiled have such epilogues.
 TEST_F(CudnnProblemTest, GradientsTakeInWhatFollows) {
   if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
   for (const DType type : {DType::kBFloat16, DType::kFloat16, DType::kFloat}) {
@@ -158,7 +158,7 @@ struct Convolved {
   int64_t channels, outputs, kernel, stride, size;
 };
 
-// Engines that make a convolution and the statistics of its result; those of an H200, compiled.
+// The number of engines for an H200, compiled, that compute a convolution and its statistics.
 size_t NumStatisticsEngines(DType type, const Convolved& asked) {
   const int64_t pad = asked.kernel / 2;
   const ops::Conv conv{
@@ -182,7 +182,7 @@ size_t NumStatisticsEngines(DType type, const Convolved& asked) {
   return kernel == nullptr ? 0 : kernel->algorithms.size();
 }
 
-// Those of ResNet-50 behind the first one, which has 3 channels and a window of 7x7.
+// ResNet-50's convolutions after the first one, which has 3 channels and a window of 7x7.
 TEST_F(CudnnProblemTest, ConvolutionsSumStatisticsInFloat16) {
   if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
   for (const Convolved& asked :
@@ -202,8 +202,8 @@ TEST_F(CudnnProblemTest, ConvolutionsSumStatisticsInFloat16) {
   EXPECT_EQ(NumStatisticsEngines(DType::kBFloat16, {64, 64, 3, 1, 56}), 0u);
 }
 
-// Engines that make a convolution's data gradient and the sums of the gradient of the normalisation
-// whose result, behind a ReLU, the convolution reads.
+// The number of engines that compute a convolution's data gradient together with the sums for the
+// gradient of a normalisation; the convolution reads its result after a ReLU.
 size_t NumGradNormEngines(DType type, const Convolved& asked) {
   const int64_t pad = asked.kernel / 2;
   const ops::ConvGradData conv{
@@ -227,7 +227,7 @@ size_t NumGradNormEngines(DType type, const Convolved& asked) {
   return kernel == nullptr ? 0 : kernel->algorithms.size();
 }
 
-// Those of ResNet-50 that read such a result.
+// ResNet-50's convolutions that read such a result.
 TEST_F(CudnnProblemTest, GradientsSumForNormalisationsInFloat16) {
   if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
   for (const Convolved& asked : std::vector<Convolved>{{64, 64, 3, 1, 56},
@@ -270,8 +270,8 @@ TEST_F(CudnnProblemTest, ConvolutionsWriteIntoPartOfATensor) {
   }
 }
 
-// What is written between the channels of others may begin anywhere. An engine that writes packs of
-// 16 bytes there loses the device, so it must not be proposed.
+// The part of a tensor that is written may begin at any channel. An engine that writes packs of 16
+// bytes there loses the device, so it must not be proposed.
 TEST_F(CudnnProblemTest, PartsOfATensorAreWrittenAsTheyLie) {
   const auto engines = [&](int64_t offset) {
     const Op op(ops::ConvInto{{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}}, offset});
@@ -292,7 +292,7 @@ TEST_F(CudnnProblemTest, PartsOfATensorAreWrittenAsTheyLie) {
   EXPECT_NE(engines(4), engines(8));
 }
 
-// Engines that write floats are not those for tensor cores of today.
+// Engines that write floats do not use the current tensor cores.
 TEST_F(CudnnProblemTest, GradientsAtWeightsAreWrittenInTheImagesType) {
   const OperandDesc x = Operand({256, 256, 14, 14}, Layout::kChannelsLast);
   OperandDesc dw = Operand({256, 256, 3, 3});
@@ -306,8 +306,8 @@ TEST_F(CudnnProblemTest, GradientsAtWeightsAreWrittenInTheImagesType) {
   EXPECT_THAT(std::get<Kernel>(answer).algorithms.at(0), HasSubstr(", dw in 16 bits"));
 }
 
-// What cuDNN proposes for the weights' gradient of a convolution in `groups` over 13x13 pixels with
-// x's and y's channels, of which there are x_pitch and y_pitch.
+// The engine that cuDNN proposes for the weights' gradient of a convolution in `groups` over 13x13
+// pixels, with x_channels of x_pitch and y_channels of y_pitch channels.
 std::string EngineOfWeights(CudaDevice& device, int64_t x_channels, int64_t x_pitch,
                             int64_t y_channels, int64_t y_pitch, int groups) {
   const auto strides = [](int64_t channels) {
@@ -329,7 +329,7 @@ std::string EngineOfWeights(CudaDevice& device, int64_t x_channels, int64_t x_pi
   return StrCat("eng", EngineNumber(conv.engines().at(0)));
 }
 
-// Of AlexNet's fifth convolution. One group takes what a convolution of its own would.
+// AlexNet's fifth convolution. One group gets the engine of a separate convolution.
 TEST_F(CudnnProblemTest, GroupsAloneHaveNewerEngines) {
   auto& device = static_cast<CudaDevice&>(*device_);
   const std::string both = EngineOfWeights(device, 384, 384, 256, 256, 2);
@@ -338,7 +338,7 @@ TEST_F(CudnnProblemTest, GroupsAloneHaveNewerEngines) {
   EXPECT_NE(one, both);
 }
 
-// Why cuDNN's normalisation does not serve on a chip that is not there.
+// The reason why cuDNN's normalisation is not used on a chip that is not present.
 std::string NormRefusal(const Op& op, std::vector<OperandDesc> inputs,
                         std::vector<OperandDesc> outputs) {
   const auto device = DescribeDevice(DeviceKind::kCuda, "H200");
@@ -348,7 +348,7 @@ std::string NormRefusal(const Op& op, std::vector<OperandDesc> inputs,
   return std::get<Refusal>(candidate.factory({op, inputs, outputs, *device})).reason;
 }
 
-// Engines there are for normalisations that add and apply ReLU, and for gradients that do not.
+// There are engines for normalisations that add and apply ReLU, and for gradients without them.
 TEST_F(CudnnProblemTest, NormalisationsAreForTiming) {
   if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
   for (const DType type : {DType::kBFloat16, DType::kFloat16, DType::kFloat}) {
@@ -377,8 +377,7 @@ TEST(CudnnVersionTest, AnotherCudaIsNamedWithTheFile) {
   EXPECT_EQ(CudnnVersionText(91900), "9.19.0");
 }
 
-// As the loader finds them where LD_LIBRARY_PATH has another cuDNN than the one that was found
-// here.
+// The loader finds such parts if LD_LIBRARY_PATH has another cuDNN than the one found here.
 TEST(CudnnVersionTest, PartsOfSeveralVersionsAreNamedWithTheirFiles) {
   const std::string file = CudnnLibrary().path();
   for (const cudnnStatus_t status :

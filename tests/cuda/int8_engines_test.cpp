@@ -34,7 +34,7 @@ struct Int8Convolution {
   int64_t channels, outputs, kernel, stride, size, group = 1;
 };
 
-// With bias and epilogue, of 32 images.
+// A plan for 32 images, with bias and epilogue.
 KernelOrRefusal Plan(const char* chip, const Int8Convolution& asked, const ops::Epilogue& epilogue,
                      DType to = DType::kInt8) {
   const auto device = DescribeDevice(DeviceKind::kCuda, chip);
@@ -55,7 +55,7 @@ KernelOrRefusal Plan(const char* chip, const Int8Convolution& asked, const ops::
   return Candidate(typeid(ops::Conv), "conv-cudnn-int8").factory({op, inputs, outputs, *device});
 }
 
-// Where everything is in one step, no sums lie in the workspace.
+// If everything is in one step, the workspace holds no sums.
 void ExpectFused(const KernelOrRefusal& answer, int64_t outputs, const std::string& what) {
   const Kernel* const kernel = std::get_if<Kernel>(&answer);
   ASSERT_NE(kernel, nullptr) << what << ": " << std::get<Refusal>(answer).reason;
@@ -64,7 +64,7 @@ void ExpectFused(const KernelOrRefusal& answer, int64_t outputs, const std::stri
   EXPECT_LT(kernel->workspace_bytes, static_cast<size_t>(outputs) * sizeof(float)) << what;
 }
 
-// All of ResNet-50's, and those of MobileNet-v2 that are not depthwise.
+// All of ResNet-50's convolutions, and those of MobileNet-v2 that are not depthwise.
 const std::vector<Int8Convolution> kConvolutions = {
     {3, 64, 7, 2, 224},   {64, 64, 1, 1, 56},   {64, 64, 3, 1, 56},   {64, 256, 1, 1, 56},
     {256, 128, 1, 1, 56}, {128, 128, 3, 2, 56}, {128, 512, 1, 1, 28}, {256, 512, 1, 2, 56},
@@ -102,7 +102,7 @@ class Int8SumsTest : public ::testing::Test {
   }
 };
 
-// Where there is no engine for all of it, sums of 32 bits and a step of ours behind them.
+// If no engine does all of it, an engine computes 32-bit sums and our own step finishes them.
 TEST_F(Int8SumsTest, TuringSumsWhereItCannotFuse) {
   const auto answer = Plan("T4", {3, 64, 7, 2, 224}, {{Kind::kRelu}});
   const Kernel* const kernel = std::get_if<Kernel>(&answer);

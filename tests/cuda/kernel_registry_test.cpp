@@ -5,7 +5,7 @@
 namespace caffe {
 namespace {
 
-// A net that trains on the CPU trains on a GPU.
+// A net that trains on the CPU also trains on a GPU.
 TEST(KernelRegistryTest, CudaHasAKernelForEachOpOfTheCpu) {
   EXPECT_EQ(KernelRegistry::Get().OpNames(DeviceKind::kCuda),
             KernelRegistry::Get().OpNames(DeviceKind::kCpu));

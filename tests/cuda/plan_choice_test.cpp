@@ -1,4 +1,4 @@
-// Which plans are built, timed, kept and loaded. cuDNN is played by a table of plans.
+// Tests which plans are built, timed, kept and loaded. A table of plans replaces cuDNN.
 #include "caffe/cuda/plan_choice.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ struct PlayedPlan {
   bool can_be_built = true;
 };
 
-// What one process asks of cuDNN for one problem.
+// The requests of one process to cuDNN for one problem.
 class PlayedSource final : public PlanSource {
  public:
   explicit PlayedSource(std::vector<PlayedPlan> plans) : plans_(std::move(plans)) {}
@@ -76,7 +76,7 @@ class PlayedSource final : public PlanSource {
 
 class PlanChoiceTest : public ::testing::Test {
  protected:
-  // A process that plans the problem: the name of the plan that it runs.
+  // Simulates a process that plans the problem. Returns the name of the plan that it runs.
   std::string Start(PlayedSource& source, const PlanRequest& request) {
     AlgorithmCache algorithms(file_);
     const PlanStore plans(file_ + ".plans");
@@ -134,7 +134,7 @@ TEST_F(PlanChoiceTest, NorDoesOneWithoutTiming) {
   EXPECT_THAT(second.built, IsEmpty());
 }
 
-// The file is gone, or is one of other contents: only the plan that the cache names is built.
+// If the file is missing or has other contents, only the plan that the cache names is built.
 TEST_F(PlanChoiceTest, WithoutItsFileTheKnownPlanAloneIsBuilt) {
   PlayedSource first(plans_), second(plans_), third(plans_);
   Start(first);
@@ -168,7 +168,7 @@ TEST_F(PlanChoiceTest, AFileOfAnotherKeyIsNotTaken) {
   EXPECT_THAT(second.restored, IsEmpty());
 }
 
-// Once a driver lacks what compiles, each attempt fails.
+// Once a driver lacks the compiler, each attempt fails.
 TEST_F(PlanChoiceTest, CompilingThatFailsIsTriedTwice) {
   std::vector<PlayedPlan> plans(30, {"eng7", true, 1, false});
   for (size_t i = 0; i < plans.size(); ++i) plans[i].name += "_" + std::to_string(i);
@@ -230,7 +230,7 @@ TEST(PlanStoreTest, KeepsBytesAsTheyAre) {
   EXPECT_FALSE(store.Find("kez"));
 }
 
-// Whoever reads meanwhile finds the plan of one of them, whole.
+// A concurrent reader finds one of the plans, complete.
 TEST(PlanStoreTest, ProcessesMayWriteOnePlanTogether) {
   const testing::TemporaryFolder folder;
   const PlanStore store(folder.path("plans"));

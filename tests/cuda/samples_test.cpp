@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Of algorithms with one output each.
+// Agreement of algorithms with one output each.
 std::vector<bool> AgreeingOf(const std::vector<std::optional<Sample>>& samples) {
   std::vector<std::optional<Results>> all;
   for (const std::optional<Sample>& sample : samples)
@@ -25,7 +25,7 @@ TEST(SamplesTest, MostThatAgreeAreRight) {
   EXPECT_THAT(AgreeingOf({{{1, 3}}, {{1, 2}}, {{1, 2}}}), ElementsAre(false, true, true));
 }
 
-// The heuristics put it first.
+// The heuristics put the right one first.
 TEST(SamplesTest, OfTwoThatDisagreeTheFirstIsRight) {
   EXPECT_THAT(AgreeingOf({{{1, 2}}, {{1, 3}}}), ElementsAre(true, false));
 }
@@ -36,7 +36,7 @@ TEST(SamplesTest, OneThatLacksNumbersOfOthersIsWrong) {
               ElementsAre(false, false, true));
 }
 
-// As where a result is part of a tensor.
+// This happens where a result is part of a tensor.
 TEST(SamplesTest, WhatNobodyWritesDoesNotCount) {
   EXPECT_THAT(AgreeingOf({{{NAN, 2}}, {{NAN, 1}}, {{NAN, 1}}}), ElementsAre(false, true, true));
   EXPECT_THAT(AgreeingOf({{{NAN, NAN}}, {{NAN, NAN}}}), ElementsAre(true, true));
@@ -54,7 +54,7 @@ TEST(SamplesTest, ResultsOfNothingAgree) {
   EXPECT_THAT(AgreeingOf({Sample(), Sample()}), ElementsAre(true, true));
 }
 
-// Squares are larger than what they are of.
+// Squares are larger than the numbers that they come from.
 TEST(SamplesTest, EachOutputIsComparedByItself) {
   const Results right = {{1, 2}, {1e9, 2e9}};
   EXPECT_THAT(Agreeing({right, Results{{0, 0}, {1e9, 2e9}}, right}),

@@ -1,4 +1,4 @@
-// A bias's gradient that is summed beside its ReLU's changes no number, nor do several passes.
+// Summing a bias's gradient together with its ReLU's changes no number, even over several passes.
 #include <gtest/gtest.h>
 
 #include "caffe/blob.hpp"
@@ -21,7 +21,7 @@ std::string Conv(const std::string& name, const std::string& bottom, int outputs
                 "_relu' type: 'ReLU' bottom: '", name, "' top: '", name, "' } ");
 }
 
-// Channels in whole packs and others; the last convolution has no ReLU.
+// Channels in whole packs and other counts; the last convolution has no ReLU.
 NetParameter Convolutions() {
   NetParameter param;
   ParseTextProto(
@@ -50,7 +50,7 @@ void ExpectEqualGradients(const Net& one, const Net& other) {
 TEST(CudaBiasGradientsTest, AreSummedBesideTheGradientOfTheRelu) {
   Net cpu(Convolutions(), {.keep_all = false, .seed = 1});
   Caffe::set_mode(Caffe::GPU);
-  // The convolutions' gradients would take in those of the ReLUs.
+  // The convolutions' gradients would otherwise include those of the ReLUs.
   NetOptions options{.keep_all = false, .seed = 1, .disabled_passes = {"fuse-gradient-epilogues"}};
   Net fused(Convolutions(), options);
   options.disabled_passes.push_back("fuse-bias-gradients");

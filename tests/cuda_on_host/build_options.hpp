@@ -1,2 +1,2 @@
-// How the emulation counts as built: with a GPU. Found before the file of the build.
+// Makes the emulation count as built with a GPU. Found before the build's own file.
 #pragma once

@@ -1,4 +1,4 @@
-// Copies of filters that lie channels-last, as the images do: the numbers stay what they were.
+// Copies of filters stored channels-last, like the images: the numbers do not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,8 +35,8 @@ std::string Convolution(const std::string& name, const std::string& bottom,
   return Layer("Convolution", name, bottom, options);
 }
 
-// Groups, filters of one pixel or one channel, two layers that share a filter, and one whose data
-// gradient is a convolution.
+// Groups, filters of one pixel or one channel, two layers that share a filter, and a layer whose
+// data gradient is a convolution.
 std::string Net16() {
   return "layer { name: 'data' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
          "shape { dim: 4 dim: 3 dim: 6 dim: 5 } shape { dim: 4 } data_filler { type: 'gaussian' } "
@@ -63,7 +63,7 @@ SolverParameter Solver16(const std::string& options) {
   return param;
 }
 
-// Nets on the emulated GPU while it exists, without the passes named.
+// Nets are on the emulated GPU while this exists, without the named passes.
 class OnGpu {
  public:
   explicit OnGpu(const char* disabled = nullptr) {
@@ -137,7 +137,7 @@ TEST(CudaChannelsLastFiltersTest, TheUpdateWritesThem) {
     EXPECT_GE(first, 5);
     solver->Step(2);
     EXPECT_EQ(made(), first);
-    // Weights from outside are in the plain order, and copied anew.
+    // Weights from outside are in the plain order, and copied again.
     const float loss = TrainingNet(solver->net()).Forward(100);
     for (const Net::LearnableParam& learnable : solver->net().learnable_params())
       learnable.blob->mutable_cpu_data<float>();
@@ -161,7 +161,7 @@ TEST(CudaChannelsLastFiltersTest, AreOfConvolutionsOfChannelsLastImages) {
   EXPECT_TRUE(filters().empty());
 }
 
-// In testing a normalisation is folded into the filter, and the result is copied.
+// In testing, a normalisation is folded into the filter, and the result is copied.
 TEST(CudaChannelsLastFiltersTest, FoldedFiltersHaveThemToo) {
   const OnGpu on;
   NetParameter param;

@@ -10,7 +10,7 @@
 namespace caffe::cuda {
 namespace {
 
-// Above the size that goes through pinned memory, too.
+// This also holds above the size that goes through pinned memory.
 TEST(CudaCopiesTest, OrdinaryMemoryMayBeUsedAgainAtOnce) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   for (const size_t bytes : {size_t{100}, size_t{100} << 10, size_t{1} << 20}) {

@@ -1,12 +1,13 @@
-// The part of the CUDA runtime that our kernels and their launches use, done by the host: with this
-// folder before the toolkit's, src/caffe/cuda/kernels/*.cu are C++ and run where there is no GPU.
+// The part of the CUDA runtime that our kernels and their launches use, executed on the host: if
+// this folder comes before the toolkit's, src/caffe/cuda/kernels/*.cu are C++ and run without a
+// GPU.
 //
-// A block's threads take turns. Each runs until it waits for others, so that whoever reads what
-// another thread has yet to write, or writes what another has yet to read, without a barrier
-// between them gets a wrong result. A warp whose threads wait for each other goes on before the
-// next warp's turn, and turns are taken forwards and backwards by turns. Blocks run one after the
-// other, in an order that changes from grid to grid. Only what is used is here: one-dimensional
-// grids, static shared memory.
+// A block's threads run one at a time. Each runs until it waits for others, so a thread that reads
+// a value before another thread writes it, or overwrites a value before another thread reads it,
+// without a barrier between them, gets a wrong result. A warp whose threads wait for each other
+// continues before the next warp runs. Warps run alternately in ascending and descending order.
+// Blocks run one after the other, in an order that changes from grid to grid. Only the functions
+// that are used exist: one-dimensional grids, static shared memory.
 #pragma once
 
 #include <algorithm>
@@ -78,7 +79,7 @@ cudaError_t cudaMallocHost(void** memory, size_t bytes);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory);
 
-// What src/caffe/cuda/cuda_stream.cpp makes of them; see streams.cpp.
+// The functions on which src/caffe/cuda/cuda_stream.cpp builds; see streams.cpp.
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
@@ -101,20 +102,20 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 namespace cuda_on_host {
 
-// Does the work when somebody waits for it, or keeps it while the stream records; see
+// Does the work when somebody waits for it, or stores it while the stream records; see
 // work_queue.hpp. Null is the default stream.
 void Submit(cudaStream_t stream, std::function<void()> work);
-// Throws unless the stream is one of the calling thread's device.
+// Throws unless the stream belongs to the calling thread's device.
 void CheckCurrent(cudaStream_t stream);
 
 // Runs thread() once for each thread of the grid.
 void RunGrid(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
 
-// The running thread waits: for all of its block, or for its warp. Returns when all are at `site`.
+// The running thread waits for all of its block, or for its warp. Returns when all are at `site`.
 enum class Barrier { kBlock, kWarp };
 void Wait(Barrier barrier, const std::source_location& site);
 
-// 16 bytes of a lane of the running thread's warp, for this exchange.
+// 16 bytes for a lane of the running thread's warp, for the current exchange.
 void* ExchangeSlot(unsigned lane);
 void NextExchange();
 
@@ -152,7 +153,7 @@ inline unsigned atomicAdd(unsigned* to, unsigned value) {
   *to += value;
   return before;
 }
-// Counts up to `last` and begins anew.
+// Counts up to `last` and starts again at 0.
 inline unsigned atomicInc(unsigned* to, unsigned last) {
   const unsigned before = *to;
   *to = before >= last ? 0 : before + 1;
@@ -169,7 +170,7 @@ inline long long clock64() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-// Threads see each other's writes at once.
+// Threads see each other's writes immediately.
 inline void __threadfence() {}
 template <typename T>
 T __ldcg(const T* from) {

@@ -13,7 +13,7 @@
 
 namespace caffe::cuda {
 
-// The emulated runtime throws what goes wrong.
+// The emulated runtime throws its own errors.
 void ThrowCudaError(cudaError_t, const char* call) {
   throw DeviceError(StrCat("cuda on the host: ", call));
 }
@@ -37,15 +37,15 @@ class EmulatedDevice final : public CudaDevice {
   std::string identity() const override { return StrCat("emulated GPU ", id()); }
   void MakeCurrent() override { cuda_on_host::SetCurrentDevice(id()); }
   std::shared_ptr<void> Allocate(size_t bytes) override {
-    // Of the size asked for, so that the address sanitizer sees what lies beyond.
+    // Exactly the requested size, so that the address sanitizer detects accesses beyond it.
     cuda_on_host::CheckWell(id());
     cuda_on_host::TakeMemory(bytes);
     void* memory = nullptr;
     if (posix_memalign(&memory, 256, bytes) != 0) throw DeviceError("out of memory");
     MakeCurrent();
-    stream_->FillZero(memory, bytes);  // where it is used first
+    stream_->FillZero(memory, bytes);  // on the stream that uses it first
     return {memory, [id = id()](void* freed) {
-              cuda_on_host::FinishAll(id);  // as cudaFree waits for the device
+              cuda_on_host::FinishAll(id);  // like cudaFree, waits for the device
               std::free(freed);
             }};
   }
@@ -79,7 +79,7 @@ class EmulatedDevice final : public CudaDevice {
   const std::unique_ptr<Stream> stream_, default_stream_;
 };
 
-// One object per device, so that nets on it share its stream and are in order.
+// One object per device, so that nets on it share its stream and run in order.
 std::shared_ptr<Device> MakeEmulatedDevice(int id) {
   static std::mutex mutex;
   static std::array<std::shared_ptr<Device>, kDevices> devices;

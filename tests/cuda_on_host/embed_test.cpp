@@ -1,4 +1,4 @@
-// On GPUs, too, rows have another type than the table that they are taken of.
+// On GPUs as well, rows may have another type than the table that they come from.
 #include <gtest/gtest.h>
 
 #include "caffe/common.hpp"

@@ -1,5 +1,5 @@
-// A fused kernel is used only if it computes what the steps do that it replaces. cuDNN is played by
-// the kernels of our own, with or without a mistake.
+// A fused kernel is used only if it computes the same as the steps that it replaces. Our own
+// kernels, with or without a mistake, replace cuDNN.
 #include "caffe/cuda/engine_check.hpp"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ OperandDesc ChannelsLastOperand(Shape shape, DType type, Layout layout = Layout:
 
 class CudaEngineCheckTest : public ::testing::TestWithParam<DType> {
  protected:
-  // A kernel that does what this epilogue says, and counts its runs.
+  // A kernel that computes this epilogue, and counts its runs.
   Kernel KernelWith(ops::Epilogue epilogue) {
     const Op op(Gradient(std::move(epilogue)));
     const auto& candidates =
@@ -56,7 +56,7 @@ class CudaEngineCheckTest : public ::testing::TestWithParam<DType> {
     return kernel;
   }
 
-  // As a process of its own decides: whether it takes the fused kernel. What it says is in said_.
+  // Decides like a separate process. Returns whether it uses the fused kernel; the log is in said_.
   bool IsTaken(Kernel fused, bool is_timed = false) {
     const Op op(Gradient(epilogue_));
     AlgorithmCache cache(file_);
@@ -74,7 +74,7 @@ class CudaEngineCheckTest : public ::testing::TestWithParam<DType> {
     return std::get<Kernel>(taken).name == "fused";
   }
 
-  // What this process has tried, one that is gone has.
+  // Makes this process's attempts look like those of a process that has ended.
   void EndProcess() const {
     std::stringstream lines;
     lines << std::ifstream(file_).rdbuf();
@@ -84,7 +84,7 @@ class CudaEngineCheckTest : public ::testing::TestWithParam<DType> {
   }
 
   void ExpectRefused(const Kernel& wrong) {
-    std::ofstream(file_).close();  // forgets
+    std::ofstream(file_).close();  // forgets everything
     EXPECT_FALSE(IsTaken(wrong));
     EXPECT_EQ(runs_, 2);
     EXPECT_THAT(said_, HasSubstr("eng1 computes ConvGradData"));
@@ -111,7 +111,7 @@ class CudaEngineCheckTest : public ::testing::TestWithParam<DType> {
 };
 
 TEST_P(CudaEngineCheckTest, TakesAKernelThatAgreesAndTriesItOnce) {
-  // Rounded after each step, as the plain path is.
+  // Rounded after each step, like the plain path.
   Kernel fused = KernelWith({});
   fused.run = [this, run = fused.run](const KernelContext& ctx) {
     run(ctx);
@@ -125,7 +125,7 @@ TEST_P(CudaEngineCheckTest, TakesAKernelThatAgreesAndTriesItOnce) {
   EXPECT_EQ(runs_, 0);
 }
 
-// In a net the workspace holds what other kernels have left there.
+// In a net the workspace holds values that other kernels have left there.
 TEST_P(CudaEngineCheckTest, RefusesAKernelThatNeedsAWorkspaceOfZeros) {
   Kernel fused = KernelWith(epilogue_);
   fused.workspace_bytes = outputs_[0].bytes();
@@ -140,7 +140,7 @@ TEST_P(CudaEngineCheckTest, RefusesAKernelThatNeedsAWorkspaceOfZeros) {
   ExpectRefused(fused);
 }
 
-// Plans of the plain kernel are built ahead, by several threads, where the check will ask for it.
+// Several threads build plans of the plain kernel in advance if the check will need it.
 TEST_P(CudaEngineCheckTest, AThreadAheadOfItMakesThePlainKernelWhereItIsNeeded) {
   std::weak_ptr<int> plans;
   const auto ahead = [&] {
@@ -212,7 +212,7 @@ TEST_P(CudaEngineCheckTest, LeavesOutAKernelThatTakesLonger) {
   EXPECT_TRUE(IsTaken(slow)) << "two timings may disagree";
 }
 
-// The lines that processes left which tried the kernel and never came back.
+// The lines of processes that tried the kernel and never finished.
 TEST_P(CudaEngineCheckTest, RefusesAKernelThatEndedThreeStarts) {
   const auto ended_after = [&](int lost) {
     std::ofstream(file_) << kKey << "\t?eng1\tsomewhere\t1\t77\t1000\t" << lost << "\n";
@@ -225,7 +225,7 @@ TEST_P(CudaEngineCheckTest, RefusesAKernelThatEndedThreeStarts) {
   EXPECT_THAT(said_, HasSubstr("did not come back"));
 }
 
-// What it fails with says nothing about the kernel.
+// Such a failure says nothing about the kernel.
 TEST_P(CudaEngineCheckTest, TriesAKernelAnewThatHadNoMemory) {
   cuda_on_host::LeaveMemoryFor(3);
   EXPECT_FALSE(IsTaken(KernelWith(epilogue_)));
@@ -236,7 +236,8 @@ TEST_P(CudaEngineCheckTest, TriesAKernelAnewThatHadNoMemory) {
   EXPECT_THAT(said_, IsEmpty());
 }
 
-// Wherever it is noticed. The process cannot go on, and the next one leaves the kernel out.
+// This holds wherever the loss is noticed. The process cannot continue, and the next one leaves the
+// kernel out.
 TEST_P(CudaEngineCheckTest, ALostDeviceEndsTheCheck) {
   for (int calls = 0; calls < 6; ++calls) {
     SCOPED_TRACE(calls);
@@ -264,7 +265,7 @@ TEST_P(CudaEngineCheckTest, TakesAKernelThatHasNoOther) {
   EXPECT_TRUE(std::holds_alternative<Kernel>(taken));
 }
 
-// The statistics of a convolution's result, which is right.
+// In turn, no output and each output of a convolution with statistics is wrong.
 TEST(CudaEngineCheckOutputsTest, ComparesEachOutput) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   const testing::TemporaryFolder folder;
@@ -294,7 +295,7 @@ TEST(CudaEngineCheckOutputsTest, ComparesEachOutput) {
   }
 }
 
-// The check runs two kernels one after the other, and each would go on from what the other left.
+// The check runs two kernels one after the other, so each would start from the other's result.
 TEST(CudaEngineCheckOutputsTest, LeavesOutWhatIsUpdatedInPlace) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   const testing::TemporaryFolder folder;
@@ -317,7 +318,7 @@ TEST(CudaEngineCheckOutputsTest, LeavesOutWhatIsUpdatedInPlace) {
             "fused");
 }
 
-// Of noise with negative numbers both kernels would make NaN.
+// With negative noise as variances both kernels would produce NaN.
 TEST(CudaEngineCheckOutputsTest, VariancesArePositive) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   const testing::TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// Convolutions of a net's first layer, and what kernels make of them.
+// Convolutions of a net's first layer, and the results of kernels for them.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ inline OperandDesc Operand(std::vector<int64_t> dims, DType type, Layout layout 
   return operand;
 }
 
-// A first layer's operands, of a convolution or of its filter's gradient.
+// The operands of a first layer's convolution, or of its filter's gradient.
 struct FirstLayer {
   DType type;
   int64_t channels = 3;
@@ -93,7 +93,7 @@ inline std::vector<double> ResultsOf(const Kernel& kernel, const KernelRequest& 
   return results;
 }
 
-// Of both kernels, up to rounding.
+// Expects the results of both kernels to be equal, up to rounding.
 inline void ExpectEqualResults(const Kernel& got, const Kernel& want, const KernelRequest& request,
                                OperandSet accumulated) {
   const std::vector<double> results = ResultsOf(got, request, accumulated),

@@ -1,5 +1,5 @@
-// Sums of a normalisation's gradient that the convolution behind it makes change no number beyond
-// rounding.
+// Letting the following convolution compute the sums of a normalisation's gradient changes numbers
+// only by rounding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Statistics that the convolution in front of a normalisation makes change no number beyond
+// Letting the preceding convolution compute a normalisation's statistics changes numbers only by
 // rounding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ std::string ConvAndNorm(const std::string& name, const std::string& bottom,
                        : "");
 }
 
-// With a stem of 3 channels, and a residual that a normalisation adds.
+// A net with a stem of 3 channels, and a residual that a normalisation adds.
 NetParameter Residual() {
   return ClassifierNet(
       ConvAndNorm("stem", "data", {}) + ConvAndNorm("a", "stem", {}) +
@@ -63,7 +63,7 @@ class CudaFuseStatisticsTest : public ::testing::Test {
   }
 };
 
-// The norm of the difference over that of the first.
+// The norm of the difference, over the norm of the first.
 template <typename Numbers>
 double Difference(const Numbers& one, const Numbers& other, int64_t count) {
   double difference = 0, norm = 1e-12;
@@ -74,7 +74,7 @@ double Difference(const Numbers& one, const Numbers& other, int64_t count) {
   return std::sqrt(difference / norm);
 }
 
-// Running statistics are among the parameters.
+// The parameters include the running statistics.
 void ExpectNearParameters(const Net& one, const Net& other) {
   NetParameter a, b;
   one.ToProto(&a);

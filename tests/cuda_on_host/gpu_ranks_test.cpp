@@ -1,5 +1,5 @@
-// Several GPUs, driven by the threads of one process or by a process each (threads that share
-// nothing but the loopback network stand for these), over an emulated NCCL.
+// Several GPUs, driven by the threads of one process or by one process each (simulated by threads
+// that share only the loopback network), over an emulated NCCL.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -121,7 +121,7 @@ class CudaRanksTest : public ::testing::Test {
 
   using Body = std::function<void(int rank, Solver& solver)>;
 
-  // One rank for each element, on that GPU or on the CPU; what each threw ("" for nothing).
+  // One rank for each element, on that GPU or on the CPU. Returns each one's error ("" for none).
   static std::vector<std::string> RunRanks(const SolverParameter& param,
                                            const std::vector<std::optional<int>>& gpus,
                                            const Body& body) {
@@ -168,7 +168,7 @@ TEST_F(CudaRanksTest, GpusOfAProcessReplayAndEndWhereWorkersDo) {
   }
 }
 
-// Those of the layers that learn: running statistics count passes.
+// Compares the parameters of layers that learn: running statistics count passes.
 double LargestDifference(Solver& one, Solver& other) {
   double difference = 0;
   for (const char* layer : {"conv", "ip1", "ip2"}) {
@@ -183,7 +183,7 @@ double LargestDifference(Solver& one, Solver& other) {
   return difference;
 }
 
-// Two GPUs take the passes that one takes with iter_size: 2, and sums are taken in one order. 200
+// Two GPUs take the passes that one GPU takes with iter_size: 2, and sums have the same order. 200
 // iterations take long.
 TEST_F(CudaRanksTest, TwoGpusEndWhereOneDoesWithTwiceThePasses) {
   const int iterations = std::getenv("CAFFE_SLOW_TESTS") != nullptr ? 200 : 20;
@@ -199,7 +199,7 @@ TEST_F(CudaRanksTest, TwoGpusEndWhereOneDoesWithTwiceThePasses) {
   EXPECT_EQ(LargestDifference(two.solver(0), one.solver(0)), 0);
 }
 
-// Tests between, and at the end the loss of a forward pass alone.
+// Tests in between, and at the end the loss of a single forward pass.
 TEST_F(CudaRanksTest, RunsWithTestsAndADisplayedLossEnd) {
   SolverParameter param = RanksSolver("display: 10 test_interval: 12 test_iter: 2");
   param.set_max_iter(40);
@@ -225,7 +225,7 @@ TEST_F(CudaRanksTest, ProcessesEndWhereGpusOfAProcessDo) {
   EXPECT_THAT(graphs, Each(::testing::Gt(0)));
 }
 
-// A bucket is launched as one, not each gradient.
+// A bucket is launched as a whole, not gradient by gradient.
 TEST_F(CudaRanksTest, RecordedStepsEndWithBuckets) {
   for (const int buckets : {1, 2}) {
     SolverParameter param = RanksSolver("");
@@ -242,7 +242,7 @@ TEST_F(CudaRanksTest, RecordedStepsEndWithBuckets) {
   }
 }
 
-// As many launches and reductions as with one layer of statistics.
+// The number of launches and reductions is the same as with one layer of statistics.
 TEST_F(CudaRanksTest, StatisticsOfAllLayersTravelAsOne) {
   std::vector<int64_t> launches;
   for (const int layers : {1, 9}) {
@@ -323,7 +323,7 @@ TEST_F(CudaRanksTest, GradientsTravelInTheirOwnType) {
   EXPECT_THAT(errors, Each(HasSubstr("reduce_type: gradients on GPUs travel in their own type")));
 }
 
-// What is recorded belongs to the stream, whoever asks: a GPU would record the event, not place it.
+// Everything on a recording stream is recorded: a GPU would record the event, not place it.
 TEST_F(CudaRanksTest, NobodyPlacesAnEventOnAStreamThatRecords) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda, 0);
   const std::unique_ptr<Event> event = device->MakeEvent();
@@ -332,7 +332,7 @@ TEST_F(CudaRanksTest, NobodyPlacesAnEventOnAStreamThatRecords) {
   device->compute_stream().EndCapture();
 }
 
-// Work elsewhere does not wait unless it is told to.
+// Work on other streams does not wait unless it is told to.
 TEST_F(CudaRanksTest, StreamsAreInOrderByEventsAlone) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda, 0);
   const std::shared_ptr<void> memory = device->Allocate(1), copy = device->Allocate(1);

@@ -1,4 +1,4 @@
-// What follows the gradient at a convolution's input is part of that step, and changes no number.
+// Steps after a convolution's data gradient become part of that step, and change no number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ std::string ReluConv(const std::string& name, const std::string& bottom,
   return text;
 }
 
-// A module of GoogLeNet: `name` joins convolutions of 1x1, of 3x3, and one behind a pooling.
+// A module of GoogLeNet: `name` joins convolutions of 1x1, of 3x3, and one after a pooling.
 std::string Module(const std::string& name, const std::string& bottom,
                    const ReluConvOptions& last = {}) {
   return ReluConv(name + "_a", bottom, {}) + ReluConv(name + "_b", bottom, {}) +
@@ -69,8 +69,7 @@ std::string Relu(const std::string& blob) {
                 "' } ");
 }
 
-// A block of ResNet: two convolutions and what goes round them, with a convolution of its own or
-// as it is.
+// A block of ResNet: two convolutions and a shortcut, which is a convolution or the input itself.
 std::string Block(const std::string& name, const std::string& bottom, bool has_projection) {
   const ReluConvOptions plain{.kernel = 3, .has_relu = false, .has_bias = false};
   std::string text = ReluConv(name + "_a", bottom, plain) + Norm(name + "_an", name + "_a") +
@@ -87,7 +86,7 @@ std::string Block(const std::string& name, const std::string& bottom, bool has_p
          Relu(name);
 }
 
-// On images so small that a filter's gradient is one sum with and without epilogues.
+// The images are so small that a filter's gradient is one sum with and without epilogues.
 NetParameter SmallNet(const std::string& layers, const std::string& last) {
   return testing::ClassifierNet(layers, last, {.items = 2, .height = 6, .width = 5});
 }
@@ -104,7 +103,7 @@ NetOptions Options(Precision precision, bool is_fused) {
   return options;
 }
 
-// What the epilogues of gradients do, by the layers' names.
+// The epilogues of gradients, by the layers' names.
 std::vector<std::string> Epilogues(const Net& net) {
   std::vector<std::string> epilogues;
   for (const Node* node : net.graph().ScheduledNodes()) {
@@ -126,7 +125,7 @@ std::vector<std::string> BackwardOps(const Net& net, std::string_view op) {
   return layers;
 }
 
-// Of each parameter: the norm of the difference of gradients over that of the gradient.
+// Compares, for each parameter, the norm of the gradients' difference with the gradient's norm.
 void ExpectNearGradients(const Net& one, const Net& other, double tolerance) {
   for (size_t k = 0; k < one.learnable_params().size(); ++k) {
     const Blob &a = *one.learnable_params()[k].blob, &b = *other.learnable_params()[k].blob;
@@ -171,7 +170,7 @@ TEST_F(CudaGradientEpiloguesTest, ChangeNoNumberBeyondRounding) {
   ExpectSameNumbers(Modules(), BF16, 3e-2);
 }
 
-// One entry rounds as the step that it replaces does.
+// A single entry rounds like the step that it replaces.
 TEST_F(CudaGradientEpiloguesTest, GiveTheSameBitsBehindOneReluOrOneSum) {
   const ReluConvOptions leaky{.kernel = 3, .slope = 0.25, .has_bias = false};
   const NetParameter relus =
@@ -191,7 +190,7 @@ TEST_F(CudaGradientEpiloguesTest, GiveTheSameBitsBehindOneReluOrOneSum) {
   ExpectSameNumbers(sums, FP32, 0);
 }
 
-// What is not positive is no winner whose gradient counts.
+// A maximum that is not positive gets no gradient.
 TEST_F(CudaGradientEpiloguesTest, TakeInReluThroughMaxPooling) {
   const ReluConvOptions plain{.kernel = 3, .has_bias = false};
   const std::string last = ReluConv("last", "pool", {.has_relu = false, .has_bias = false});
@@ -209,7 +208,7 @@ TEST_F(CudaGradientEpiloguesTest, TakeInReluThroughMaxPooling) {
   EXPECT_THAT(Epilogues(Net(averages, Options(FP32, true))), IsEmpty());
 }
 
-// Its gradient reads what the ReLU has made.
+// LRN's gradient reads the ReLU's result.
 TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindResponseNormalisation) {
   const std::string norm = "type: 'LRN' bottom: 'b' top: 'c' lrn_param { alpha: 0.5 } } ";
   const ReluConvOptions conv{.kernel = 3, .slope = 0.25, .has_bias = false};
@@ -224,8 +223,8 @@ TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindResponseNormalisation) {
     ExpectSameNumbers(param, precision, precision == FP32 ? 1e-6 : 1e-2);
 }
 
-// The convolutions behind a block make the gradient of its residual; behind the last one nobody
-// can.
+// The convolutions after a block compute the gradient of its residual; after the last block there
+// are none.
 TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindAResidual) {
   const NetParameter param =
       SmallNet(ReluConv("stem", "data", {.has_bias = false}) + Block("one", "stem", true) +
@@ -246,7 +245,7 @@ TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindAResidual) {
   ExpectSameNumbers(param, BF16, 3e-2);
 }
 
-// Of a part that is computed after the convolutions' gradients, as before GoogLeNet's other losses.
+// The added part is computed after the convolutions' gradients, as before GoogLeNet's other losses.
 TEST_F(CudaGradientEpiloguesTest, WaitForWhatTheyAdd) {
   const NetParameter param = SmallNet(
       ReluConv("a", "data", {}) +
@@ -259,7 +258,8 @@ TEST_F(CudaGradientEpiloguesTest, WaitForWhatTheyAdd) {
   ExpectSameNumbers(param, FP32, 1e-6);
 }
 
-// The op is that of a convolution's gradient, so a sum behind it goes into it, too.
+// A deconvolution uses the op of a convolution's gradient, so a sum after it also becomes part of
+// it.
 TEST_F(CudaGradientEpiloguesTest, ServeDeconvolutions) {
   const NetParameter param = SmallNet(
       ReluConv("a", "data", {}) + ReluConv("b", "data", {.has_relu = false}) +
@@ -281,7 +281,7 @@ TEST_F(CudaGradientEpiloguesTest, ServeDeconvolutions) {
 }
 
 TEST_F(CudaGradientEpiloguesTest, LeaveAloneWhatIsNotTheirs) {
-  // The parts' ReLUs differ, or one part has none; the gradient behind is one in groups.
+  // The parts' ReLUs differ, or one part has none; the following gradient has groups.
   for (const ReluConvOptions& last :
        {ReluConvOptions{.slope = 0.5}, ReluConvOptions{.has_relu = false}}) {
     const NetParameter param = SmallNet(ReluConv("stem", "data", {}) + Module("m", "stem", last) +
@@ -310,7 +310,7 @@ TEST_F(CudaGradientEpiloguesTest, LeaveTheProcessorsPlansAlone) {
 TEST(CudaGradientEpilogueTest, IsAppliedBehindAnEngineThatCannot) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   using Kind = ops::Pointwise::Kind;
-  // By packs, with some elements left over, and one by one.
+  // In packs, with some elements left over, and one by one.
   for (const int64_t first : {0, 1}) {
     constexpr int64_t kCount = 1003;
     std::vector<std::vector<float>> operands(5, std::vector<float>(kCount + first));

@@ -1,5 +1,5 @@
-// Grids on the host: a fiber per thread that waits. A fiber goes on with the next thread when one
-// ends, so kernels without barriers never switch.
+// Grids on the host, with one fiber per waiting thread. When a thread ends, its fiber continues
+// with the next one, so kernels without barriers never switch.
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -33,7 +33,7 @@ bool IsSameSite(const std::source_location& a, const std::source_location& b) {
   return a.line() == b.line() && a.column() == b.column() && a.file_name() == b.file_name();
 }
 
-// Where a thread goes on.
+// The place where a thread continues.
 struct Fiber {
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
   jmp_buf at;
@@ -41,11 +41,11 @@ struct Fiber {
 };
 
 struct Thread {
-  Fiber* fiber = nullptr;  // while it waits
+  Fiber* fiber = nullptr;  // set while it waits
   Barrier barrier = Barrier::kBlock;
   std::source_location site;
   unsigned exchange = 0;
-  // Two: a lane may be one exchange ahead of another that has yet to read.
+  // Two slots, because a lane may be one exchange ahead of another that has yet to read.
   alignas(16) std::array<char[16], 2> slots;
 };
 
@@ -55,7 +55,7 @@ class Block {
     threads_.resize(threads);
     for (Thread& thread : threads_) {
       thread.fiber = nullptr;
-      thread.exchange = 0;  // alike for all: a smaller block was before
+      thread.exchange = 0;  // equal for all, even after a smaller block
     }
     body_ = &body;
     num_ended_ = 0;
@@ -81,7 +81,7 @@ class Block {
     unsigned first, count;
   };
 
-  // Each warp in turn, as far as it can go without the others.
+  // Runs each warp in turn, as far as it can go without the others.
   template <typename Fn>
   void ForWarps(Fn fn) {
     const bool is_backwards = is_backwards_ = !is_backwards_;
@@ -122,7 +122,7 @@ class Block {
     return true;
   }
 
-  // Of the threads that wait for what never comes, the first.
+  // Reports the first thread that waits for something that never comes.
   [[noreturn]] void FailStuck() const {
     for (unsigned i = 0; i < threads_.size(); ++i) {
       if (threads_[i].fiber == nullptr) continue;
@@ -139,7 +139,7 @@ class Block {
     return fiber;
   }
 
-  // To a fiber, and back when its thread waits or there is no thread left to begin.
+  // Switches to a fiber, and returns when its thread waits or there is no thread left to begin.
   void Switch(Fiber* fiber) {
     running_ = fiber;
     if (_setjmp(scheduler_) != 0) return;
@@ -173,7 +173,7 @@ class Block {
   const std::function<void()>* body_ = nullptr;
   std::vector<Thread> threads_;
   Warp beginning_{};
-  unsigned num_begun_ = 0, num_ended_ = 0;  // of the warp that begins; of the block
+  unsigned num_begun_ = 0, num_ended_ = 0;  // in the current warp; in the block
   bool is_backwards_ = false;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> free_;

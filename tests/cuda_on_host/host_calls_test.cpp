@@ -1,4 +1,4 @@
-// Steps that the host takes between those of a device.
+// Host steps between those of a device.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 
 class CudaHostCallTest : public ::testing::Test {
  protected:
-  // Of the call of no inputs that writes `desc`.
+  // The kernel of a call that has no inputs and writes `desc`.
   Kernel KernelOf(const ops::HostCall& call) const {
     const Op op(call);
     OperandDesc output;
@@ -37,7 +37,7 @@ class CudaHostCallTest : public ::testing::Test {
   const TensorDesc desc{Shape{1}, DType::kFloat};
 };
 
-// Another device would get a context, which takes memory and may be forbidden.
+// Allocating on another device would create a context, which takes memory and may be forbidden.
 TEST_F(CudaHostCallTest, TakePinnedMemoryOnTheirDevice) {
   const std::shared_ptr<void> output = device->Allocate(desc.bytes());
   const auto nothing = [](const KernelContext&) { return std::vector<Shape>(); };
@@ -51,8 +51,8 @@ TEST_F(CudaHostCallTest, TakePinnedMemoryOnTheirDevice) {
   }
 }
 
-// The memory that batches are copied to is filled with zeros by the compute stream, which may be
-// several batches behind the stream that copies.
+// The compute stream fills the memory that batches are copied to with zeros, and may be several
+// batches later than the stream that copies.
 TEST_F(CudaHostCallTest, BatchesArriveInMemoryThatIsZeroed) {
   std::vector<std::shared_ptr<void>> outputs;
   for (int i = 0; i < 3; ++i) outputs.push_back(device->Allocate(desc.bytes()));

@@ -1,5 +1,5 @@
-// Nets of precision INT8 on a GPU: which steps compute in 8 bits, and that their numbers are near
-// those of the float net. cuDNN is played by the kernels of our own that are for no plan's sake.
+// Nets of precision INT8 on a GPU: tests which steps compute in 8 bits, and that their numbers are
+// close to the float net's. Our own slow kernels, which plans do not choose, replace cuDNN.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,14 +46,14 @@ class CudaInt8NetTest : public ::testing::Test {
     return net;
   }
 
-  // Ranges of what the float net computes.
+  // Stores the ranges of the float net's values.
   void Calibrate(const std::string& layers) const {
     const auto net = Make(layers, FP32, /*keep_all=*/true);
     net->Forward();
     testing::WriteRanges("q", testing::RangesOf(*net), folder_.path("q.json"));
   }
 
-  // "Conv, relu int8", "Softmax float": each forward step and the type of what it makes.
+  // "Conv, relu int8", "Softmax float": each forward step and the type of its result.
   static std::vector<std::string> Steps(const Net& net) {
     std::vector<std::string> steps;
     for (const Node* node : net.graph().ScheduledNodes()) {
@@ -77,7 +77,7 @@ class CudaInt8NetTest : public ::testing::Test {
     EXPECT_EQ(Steps(*quantised), steps);
     const std::vector<float> want = Outputs(*exact);
     ExpectNear(Outputs(*quantised), want);
-    ExpectNear(Outputs(*quantised), want);  // of a captured graph
+    ExpectNear(Outputs(*quantised), want);  // from a captured graph
     ExpectNear(Outputs(*Make(layers, INT8, /*keep_all=*/true)), want);
   }
 
@@ -119,7 +119,7 @@ TEST_F(CudaInt8NetTest, SumsAndConcatenationsHaveSteps) {
          "EltwiseSum int8", "Conv float"});
 }
 
-// No plan is made for the sake of the slow ones.
+// A plan does not use 8 bits just to use the slow kernels.
 TEST_F(CudaInt8NetTest, OnlyConvolutionsOfOneChannelEachAreFast) {
   const std::string layers =
       ConvLayer("a", "x") +

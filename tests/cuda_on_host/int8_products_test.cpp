@@ -1,5 +1,5 @@
-// What stands around cuDNN's products of 8-bit numbers: the step behind its sums, and the check of
-// an engine whose weights are packed.
+// The steps around cuDNN's products of 8-bit numbers: the step after its sums, and the check of an
+// engine with packed weights.
 #include "caffe/cuda/int8_products.hpp"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class CudaInt8ProductsTest : public ::testing::Test {
 
   const std::shared_ptr<Device> device_ = MakeDevice(DeviceKind::kCuda);
   std::vector<std::shared_ptr<void>> memory_;
-  // Of a convolution in 8 groups.
+  // The operands of a convolution in 8 groups.
   const std::vector<OperandDesc> inputs_ = [] {
     std::vector<OperandDesc> inputs = {
         ScaledOperand({2, 8, 6, 5}, DType::kInt8, 0.02F, Layout::kChannelsLast),
@@ -62,7 +62,7 @@ class CudaInt8ProductsTest : public ::testing::Test {
       ScaledOperand({2, 8, 6, 5}, DType::kInt8, 0.05F, Layout::kChannelsLast)};
 };
 
-// By 16, by 4 and by one.
+// Processes 16, 4 and one element at a time.
 TEST_F(CudaInt8ProductsTest, SumsBecomeNumbersInAStepOfTheirOwn) {
   constexpr int64_t kRows = 6;
   const ops::Epilogue epilogue = {
@@ -105,12 +105,12 @@ TEST_F(CudaInt8ProductsTest, SumsBecomeNumbersInAStepOfTheirOwn) {
   }
 }
 
-// The weights lie packed for each of the two kernels, and plain in between.
+// The weights are packed for each of the two kernels, and plain in between.
 TEST_F(CudaInt8ProductsTest, AnEngineWithPackedWeightsIsChecked) {
   const testing::TemporaryFolder folder;
   const Op op(ops::Conv{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 8}});
   for (const bool is_wrong : {false, true}) {
-    // Of another order of the weights.
+    // A kernel that uses another order of the weights.
     Kernel fused = std::get<Kernel>(Make(op, "conv-int8-channels"));
     ASSERT_TRUE(fused.packed_weights.has_value());
     if (is_wrong) {
@@ -125,7 +125,7 @@ TEST_F(CudaInt8ProductsTest, AnEngineWithPackedWeightsIsChecked) {
   }
 }
 
-// While the weights lie packed, too.
+// This also holds while the weights are packed.
 TEST_F(CudaInt8ProductsTest, ALostDeviceEndsTheCheck) {
   const testing::TemporaryFolder folder;
   const Op op(ops::Conv{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 8}});

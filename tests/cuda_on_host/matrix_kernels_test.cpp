@@ -1,4 +1,4 @@
-// What cuDNN and cuBLASLt need around them, on emulated grids.
+// The kernels around cuDNN and cuBLASLt, on emulated grids.
 #include "caffe/cuda/matrix_kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -72,17 +72,17 @@ TEST_F(CudaMatrixKernelsTest, SumsOverRows) {
 
 TEST_F(CudaMatrixKernelsTest, AddsBiasAndAppliesRelu) {
   std::vector<float> bias = {1, -10};
-  // Channels last: of two pixels.
+  // Channels-last, two pixels.
   std::vector<float> y = {1, 2, -3, 30};
   AddBiasAndRelu(context_, {.bias = Of(bias), .channels = 2, .negative_slope = 0.5}, 4, Of(y));
   device_->Synchronize();
   EXPECT_EQ(y, (std::vector<float>{2, -4, -1, 20}));
-  // Plain: of two channels of two pixels, without ReLU.
+  // Plain, two channels of two pixels, without ReLU.
   y = {1, 2, -3, 30};
   AddBiasAndRelu(context_, {.bias = Of(bias), .channels = 2, .inner = 2}, 4, Of(y));
   device_->Synchronize();
   EXPECT_EQ(y, (std::vector<float>{2, 3, -13, 20}));
-  // ReLU alone.
+  // ReLU only.
   y = {1, -2};
   AddBiasAndRelu(context_, {.negative_slope = 0}, 2, Of(y));
   device_->Synchronize();

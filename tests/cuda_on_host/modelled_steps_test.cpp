@@ -1,5 +1,5 @@
-// What a training step takes on an H200, as docs/gpu_internals.md models it: the bytes and the
-// arithmetic of the plan's steps, which do not depend on the kernels.
+// The time of a training step on an H200, as docs/gpu_internals.md models it: from the bytes and
+// the arithmetic of the plan's steps, which do not depend on the kernels.
 #include <gtest/gtest.h>
 
 #include "caffe/common.hpp"
@@ -11,7 +11,7 @@
 namespace caffe {
 namespace {
 
-// As `-gpu H200` has them.
+// The same peaks as in `-gpu H200`.
 constexpr DevicePeaks kH200{.memory_bytes = 4800e9,
                             .float_flops = 67e12,
                             .double_products = 67e12,
@@ -34,8 +34,8 @@ NetParameter InBatchesOf256(const std::string& file) {
 struct ModelledStep {
   const char* net;
   Precision precision;
-  double milliseconds;       // of forward and backward
-  double without_epilogues;  // with fuse-gradient-epilogues switched off
+  double milliseconds;       // forward and backward
+  double without_epilogues;  // with fuse-gradient-epilogues disabled
 };
 
 void PrintTo(const ModelledStep& step, std::ostream* out) {

@@ -1,8 +1,8 @@
-// NCCL between emulated devices of this process, for threads and for ranks that share nothing but
-// an id. It does what NCCL 2 documents for communicators that do not block: calls answer that they
-// are in progress, and until they are no more, other calls are wrong; a reduction is work of its
-// stream that waits for all ranks; an abort ends it. Whoever uses it otherwise gets an error, or
-// ends the program where NCCL may crash or hang.
+// NCCL between emulated devices of this process, for threads and for ranks that share only an id.
+// It does what NCCL 2 documents for communicators that do not block: calls answer that they are in
+// progress, and until they are done, other calls are errors; a reduction is work on its stream that
+// waits for all ranks; an abort ends it. Any other use gets an error, or ends the program where
+// NCCL may crash or hang.
 #include "nccl.h"
 
 #include <algorithm>
@@ -35,15 +35,15 @@ struct Reduction {
   int arrived = 0;
 };
 
-// The ranks with one id.
+// The ranks that share an id.
 struct Session {
   explicit Session(int ranks) : communicators(ranks) {}
   std::mutex mutex;
-  std::vector<ncclComm_t> communicators;  // by rank; null: has not come
+  std::vector<ncclComm_t> communicators;  // by rank; null: has not joined
   int arrived = 0;
   std::set<int> devices;
   ncclResult_t error = ncclSuccess;
-  std::map<uint64_t, Reduction> reductions;  // that are not done, by their number
+  std::map<uint64_t, Reduction> reductions;  // unfinished ones, by their number
 };
 
 caffe::DType DTypeOf(ncclDataType_t type) {
@@ -72,7 +72,7 @@ struct ncclComm {
   bool blocks = true;
   std::thread::id made_by = {};
   std::atomic<bool> has_ended = false;  // destroyed or aborted
-  int in_progress_times = 0;            // that the next answers say so
+  int in_progress_times = 0;            // how often the next answers say so
   std::atomic<uint64_t> enqueued = 0, done = 0;
 };
 
@@ -80,10 +80,10 @@ namespace {
 
 std::mutex mutex;
 std::map<std::string, std::shared_ptr<Session>> sessions;
-std::vector<std::unique_ptr<ncclComm>> all;  // also those that have ended, to know them by
+std::vector<std::unique_ptr<ncclComm>> all;  // includes ended ones, to recognise them
 thread_local int groups = 0;
 
-// Whether another one of the session was made by the same thread and goes on.
+// Returns whether the same thread made another communicator of the session that has not ended.
 bool HasSibling(const ncclComm& communicator, const Session& session) {
   return std::ranges::any_of(session.communicators, [&](const ncclComm* other) {
     return other != nullptr && other != &communicator && !other->has_ended &&
@@ -107,13 +107,13 @@ void CheckAlive(const ncclComm* communicator) {
   if (communicator == nullptr || communicator->has_ended) Fail("a communicator that has ended");
 }
 
-// Called by the stream until it is done.
+// The stream calls this until it returns true.
 bool Advance(ncclComm* communicator, uint64_t number, void* data, size_t count, ncclDataType_t type,
              bool* has_arrived) {
   Session& session = *communicator->session;
   const std::lock_guard lock(session.mutex);
   if (communicator->has_ended) return true;
-  if (session.error != ncclSuccess) return false;  // until this rank gives up, too
+  if (session.error != ncclSuccess) return false;  // until this rank also gives up
   if (!*has_arrived) {
     *has_arrived = true;
     Reduction& reduction = session.reductions[number];
@@ -157,7 +157,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
   if (static_cast<int>(session->communicators.size()) != ranks) return ncclInvalidArgument;
   if (session->communicators[rank] != nullptr) return ncclInvalidUsage;
   const int device = cuda_on_host::CurrentDevice();
-  // "Duplicate GPU detected".
+  // NCCL's "Duplicate GPU detected".
   if (!session->devices.insert(device).second) session->error = ncclInvalidUsage;
   *communicator = all.emplace_back(new ncclComm{.session = session,
                                                 .rank = rank,
@@ -197,7 +197,7 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   // It would wait for that one's kernel, which nobody aborts.
   if (groups == 0 && HasSibling(*communicator, session)) Fail("aborts that are not of one group");
   communicator->has_ended = true;
-  // The others notice that its connections are gone.
+  // The other ranks notice that its connections are closed.
   if (session.error == ncclSuccess) session.error = ncclRemoteError;
   return ncclSuccess;
 }
@@ -208,7 +208,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
   if (from != to || operation != ncclAvg) Fail("a reduction that is not emulated");
   if (stream == nullptr || communicator->device != cuda_on_host::WorkQueue::Of(stream).device() ||
       communicator->device != cuda_on_host::CurrentDevice()) {
-    return ncclInvalidUsage;  // of another device
+    return ncclInvalidUsage;  // belongs to another device
   }
   if (StateOf(*communicator) != ncclSuccess) return ncclInvalidUsage;  // "still in progress"
   const uint64_t number = ++communicator->enqueued;

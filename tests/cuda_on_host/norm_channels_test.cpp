@@ -1,4 +1,4 @@
-// What cuDNN's normalisations leave, as our ops have it.
+// The outputs of cuDNN's normalisations, converted to the form that our ops use.
 #include "caffe/cuda/norm_channels.hpp"
 
 #include <gmock/gmock.h>

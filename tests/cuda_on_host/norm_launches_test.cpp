@@ -1,5 +1,5 @@
-// How many kernels batch normalisation launches: each of them takes some microseconds, however few
-// numbers it works on.
+// The number of kernels that batch normalisation launches: each takes some microseconds, even for
+// few numbers.
 #include <gtest/gtest.h>
 
 #include "caffe/ops/batch_norm_relu_grad.hpp"
@@ -25,7 +25,7 @@ TensorDesc Images() {
   return desc;
 }
 
-// Of the first kernel that serves the op.
+// The launches of the first kernel that supports the op.
 int64_t LaunchesOf(const Op& op, const std::vector<TensorDesc>& inputs,
                    const std::vector<TensorDesc>& outputs) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
@@ -72,7 +72,7 @@ TEST(CudaNormLaunchesTest, AreFourForALayerAndStep) {
   EXPECT_EQ(LaunchesOf(ops::BatchNormGrad{}, {x, c, c, x, c}, {x, c, c}), 2);
 }
 
-// Behind a convolution that has summed the statistics.
+// After a convolution that has summed the statistics.
 TEST(CudaNormLaunchesTest, OneNormalisesByGivenStatistics) {
   using Given = ops::BatchNormInference;
   const TensorDesc x = Images(), c = Channels();

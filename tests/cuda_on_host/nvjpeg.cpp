@@ -1,6 +1,6 @@
-// nvJPEG as its documentation has it: a batch is started for a number of files and a format, and
-// anew after an error; work is a stream's; the chip's decoder takes baseline files alone. Whoever
-// uses it otherwise gets an error.
+// An emulation of nvJPEG's documented behaviour: a batch is started for a number of files and a
+// format, and again after an error; work belongs to a stream; the chip's decoder only takes
+// baseline files. Any other use gets an error.
 #include "nvjpeg.hpp"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// JPEG files that the GPU decodes: the same batches as the processor's, and the processor's errors.
+// JPEG files that the GPU decodes: batches and errors are the same as with the CPU.
 #include "nvjpeg.hpp"
 
 #include <gmock/gmock.h>
@@ -118,7 +118,7 @@ class CudaNvjpegTest : public ::testing::Test {
   int databases_ = 0;
 };
 
-// New memory is filled with zeros on the compute stream, which may be late.
+// New memory is filled with zeros on the compute stream, which may run late.
 TEST_F(CudaNvjpegTest, DecodesIntoMemoryThatIsZeroed) {
   std::vector<std::string> files;
   for (int i = 0; i < 8; ++i) files.push_back(JpegOf(i, 3, 20, 24));
@@ -143,7 +143,7 @@ TEST_F(CudaNvjpegTest, GivesTheProcessorsBatches) {
         Nvjpeg::Get().Reset();
         Nvjpeg::Get().has_hardware = has_hardware;
         EXPECT_EQ(Batches(Caffe::GPU, transform), Batches(Caffe::CPU, transform));
-        // A grey file whose pixels are to be repeated is the processor's.
+        // The CPU decodes a grey file whose pixels must be repeated.
         const bool is_converted = channels == 1 && transform.ends_with("force_color: true");
         EXPECT_GE(Nvjpeg::Get().files, is_converted ? 0 : 20);
         EXPECT_EQ(Nvjpeg::Get().files == 0, is_converted);
@@ -173,7 +173,8 @@ TEST_F(CudaNvjpegTest, LeavesProgressiveFilesToTheProcessor) {
   EXPECT_EQ(Nvjpeg::Get().refused, 0);
 }
 
-// One file lacks its end, which the decoder is not asked about; of the other it finds out.
+// One file is truncated, and the decoder is not asked to decode it; it detects the damage of the
+// other.
 TEST_F(CudaNvjpegTest, DamagedFilesAreTheProcessorsToReport) {
   const std::string whole = JpegOf(1, 3, 40, 48);
   const std::string cut = whole.substr(0, whole.size() - 60);

@@ -1,5 +1,5 @@
-// Layers in BVLC's style with GPU code, as users compile them: what they launch on the default
-// stream are kernels of the emulation.
+// Layers in BVLC's style with GPU code, as users compile them: the kernels that they launch on the
+// default stream run in the emulation.
 #include "old_layers.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ __global__ void SoftSignForward(const int n, const Dtype* in, Dtype* out) {
   }
 }
 
-// From the output, so that the layer may work in place.
+// Computed from the output, so that the layer may work in place.
 template <typename Dtype>
 __global__ void SoftSignBackward(const int n, const Dtype* out_diff, const Dtype* out,
                                  Dtype* in_diff) {
@@ -103,7 +103,7 @@ class GpuSoftSignLayer : public NeuronLayer<Dtype> {
 INSTANTIATE_CLASS(GpuSoftSignLayer);
 REGISTER_LAYER_CLASS(GpuSoftSign);
 
-// y = W x + b with a multiplier of ones for b, as Caffe's own InnerProduct has it.
+// y = W x + b with a multiplier of ones for b, as in Caffe's own InnerProduct.
 template <typename Dtype>
 class GpuProductLayer : public Layer<Dtype> {
  public:
@@ -185,7 +185,7 @@ class GpuProductLayer : public Layer<Dtype> {
 INSTANTIATE_CLASS(GpuProductLayer);
 REGISTER_LAYER_CLASS(GpuProduct);
 
-// As Caffe's own EuclideanLoss: the loss is a number on the host, the difference stays on the GPU
+// Like Caffe's own EuclideanLoss: the loss is a number on the host, the difference stays on the GPU
 // between the passes.
 template <typename Dtype>
 class GpuDistanceLayer : public LossLayer<Dtype> {
@@ -237,7 +237,7 @@ class GpuDistanceLayer : public LossLayer<Dtype> {
 INSTANTIATE_CLASS(GpuDistanceLayer);
 REGISTER_LAYER_CLASS(GpuDistance);
 
-// y = 1.5 x, for processors alone. What is not overridden and what is stubbed run the same.
+// y = 1.5 x, on the CPU only. Methods that are not overridden behave like stubs.
 template <typename Dtype>
 class HostScaleLayer : public NeuronLayer<Dtype> {
  public:
@@ -274,7 +274,7 @@ STUB_GPU(StubbedScaleLayer);
 INSTANTIATE_CLASS(StubbedScaleLayer);
 REGISTER_LAYER_CLASS(StubbedScale);
 
-// Keeps the items whose first number is positive, and knows how many only in Forward.
+// Keeps the items whose first number is positive, and knows how many there are only in Forward.
 template <typename Dtype>
 class GpuPositiveLayer : public Layer<Dtype> {
  public:
@@ -335,7 +335,7 @@ REGISTER_LAYER_CLASS(GpuFaulty);
 namespace cuda_on_host {
 namespace {
 
-// Two arrays, and what both sides make of them.
+// Two arrays, and the results of both sides for them.
 template <typename Dtype>
 class MathComparison {
  public:
@@ -347,7 +347,7 @@ class MathComparison {
   }
 
   // y begins as a copy of b. The function gets (count, a, b, y). Differences are relative to the
-  // result, or to `scale` where that is larger: a sum's terms, which it may cancel.
+  // result, or to `scale` if that is larger: the magnitude of a sum's terms, which may cancel.
   template <typename Cpu, typename Gpu>
   void Compare(Cpu cpu, Gpu gpu, double scale = 1) {
     caffe::Blob<Dtype> expected({count_}), found({count_});
@@ -361,10 +361,10 @@ class MathComparison {
   }
   void Note(double expected, double found, double scale) {
     const double difference = std::abs(expected - found) / std::max(scale, std::abs(expected));
-    if (!(difference <= largest)) largest = difference;  // NaN, too
+    if (!(difference <= largest)) largest = difference;  // also if NaN
   }
 
-  // Of the terms of a's and b's product.
+  // The sum of the magnitudes of the terms of a's and b's product.
   double SumOfMagnitudes() const {
     double sum = 0;
     for (int i = 0; i < count_; ++i) sum += std::abs(double{a_.cpu_data()[i]} * b_.cpu_data()[i]);
@@ -411,7 +411,7 @@ double LargestDifference(int count) {
   COMPARE(caffe_memset(n * sizeof(Dtype), 0, y), caffe_gpu_memset(n * sizeof(Dtype), 0, y));
   COMPARE(caffe_memset(n * sizeof(Dtype), 0x3f, y), caffe_gpu_memset(n * sizeof(Dtype), 0x3f, y));
   COMPARE(std::copy_n(a, n, y), caffe_gpu_memcpy(n * sizeof(Dtype), a, y));
-  // Matrices of 6 x 7 and 7 x 5, not aligned, with each alpha and beta that differs.
+  // Matrices of 6 x 7 and 7 x 5, not aligned, with each different kind of alpha and beta.
 #define COMPARE_PRODUCTS(alpha, beta)                                                            \
   COMPARE(caffe_cpu_gemm<Dtype>(CblasNoTrans, CblasNoTrans, 6, 5, 7, alpha, a + 1, b, beta, y),  \
           caffe_gpu_gemm<Dtype>(CblasNoTrans, CblasNoTrans, 6, 5, 7, alpha, a + 1, b, beta, y)); \

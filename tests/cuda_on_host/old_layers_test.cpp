@@ -26,8 +26,8 @@ using cuda_on_host::CallsOfOldLayers;
 using cuda_on_host::OldLayerCalls;
 using ::testing::HasSubstr;
 
-// A convolution's output is channels-last, which layers of Caffe do not know. The first GpuSoftSign
-// is in place, the second is not.
+// A convolution's output is channels-last, which Caffe's layers do not support. The first
+// GpuSoftSign is in place, the second is not.
 constexpr const char* kOldNet = R"pb(
   name: "old"
   layer {
@@ -97,7 +97,7 @@ std::vector<float> ParametersOf(Solver& solver) {
   return all;
 }
 
-// Nets made while it exists are on the emulated GPU.
+// Nets made while this exists are on the emulated GPU.
 struct GpuMode {
   GpuMode() { Caffe::set_mode(Caffe::GPU); }
   ~GpuMode() { Caffe::set_mode(Caffe::CPU); }
@@ -120,7 +120,7 @@ struct TrainingCase {
 
 class CudaOldLayersTest : public ::testing::TestWithParam<TrainingCase> {};
 
-// Each method of a layer is called on the net's side, and on no other.
+// Each method of a layer is called only on the side on which the net runs.
 TEST_P(CudaOldLayersTest, TrainAsOnTheCpu) {
   const SolverParameter param = Parse(GetParam().options);
   CallsOfOldLayers() = {};
@@ -138,8 +138,8 @@ TEST_P(CudaOldLayersTest, TrainAsOnTheCpu) {
   EXPECT_EQ(CallsOfOldLayers().on_cpu, 0);
   EXPECT_EQ(CallsOfOldLayers().on_gpu, cpu.on_cpu);
   ExpectNear(ParametersOf(on_gpu), ParametersOf(on_cpu), GetParam().tolerance);
-  // They have learnt something, the old layer's own weights (160 and 5 after the convolution's),
-  // too.
+  // The parameters have changed, including the old layer's own weights (160 and 5 after the
+  // convolution's).
   const std::vector<float> after = ParametersOf(on_gpu);
   EXPECT_NE(before.at(200), after.at(200));
 }
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
         TrainingCase{"Double", "type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: FP64", 1e-4f}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// Foreign code is between recorded steps and never in them.
+// User code runs between recorded steps and never inside them.
 TEST(CudaOldLayersTest, ComeToTheSameBetweenRecordedSteps) {
   const GpuMode mode;
   const SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9");

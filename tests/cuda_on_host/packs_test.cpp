@@ -1,4 +1,4 @@
-// What kernels compute with packs: conversions, divisions, maxima of special numbers.
+// Computations of kernels on packs: conversions, divisions, maxima of special numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

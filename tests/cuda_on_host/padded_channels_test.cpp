@@ -1,4 +1,4 @@
-// Convolutions on channels of zeros behind those that there are compute the same.
+// Convolutions with channels of zeros appended to the existing ones compute the same.
 #include "caffe/cuda/padded_channels.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// A normalisation's gradient that works out the ReLU's signs from x has the same bits as one that
+// A normalisation's gradient that computes the ReLU's signs from x has the same bits as one that
 // reads the result.
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class CudaRecomputeSignsTest : public ::testing::Test {
   void TearDown() override { Caffe::set_mode(Caffe::CPU); }
 };
 
-// Channels in whole packs, which go by rows, and others.
+// Channels in whole packs, which are processed by rows, and other counts.
 TEST_F(CudaRecomputeSignsTest, GivesTheSameBits) {
   const NetParameter param =
       ClassifierNet(NormedConv("a", "data", {}) + NormedConv("b", "a", {.outputs = 5}) +

@@ -1,4 +1,4 @@
-// Kernels of the last resort.
+// Kernels that are used as a last resort.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ constexpr const char* kTwoConvolutions = R"pb(
   }
 )pb";
 
-// In a process of its own: what is registered stays.
+// Runs in a separate process, because registrations are permanent.
 TEST(CudaReferenceKernelsDeathTest, ConvolutionsThatNoLibraryTakesAreToldOnce) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto refused = [](bool is_told) {

@@ -1,5 +1,5 @@
 // While a device loads code or makes a recording it must not reduce, so an executor says whether
-// its runs still do.
+// its runs still do either.
 #include <gtest/gtest.h>
 
 #include "caffe/common.hpp"
@@ -14,7 +14,7 @@ class CudaSettledRunsTest : public ::testing::Test {
   void SetUp() override { Caffe::set_mode(Caffe::GPU); }
   void TearDown() override { Caffe::set_mode(Caffe::CPU); }
 
-  // Whether runs like this one are settled behind it.
+  // Runs a pass. Returns whether runs like this one are settled afterwards.
   bool Settles(Net& net, TrainingPass pass) {
     pass.number = number_++;
     TrainingNet(net).ForwardBackward(pass);

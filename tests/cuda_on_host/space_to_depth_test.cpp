@@ -12,7 +12,7 @@ namespace {
 using first_layer::FirstLayer;
 using ::testing::HasSubstr;
 
-// First layers of ResNet, AlexNet and others, the last of an image that ends within a block.
+// First layers of ResNet, AlexNet and others; in the last, the image ends inside a block.
 std::vector<FirstLayer> Layers(DType type) {
   return {{type, 3, Layout::kPlain, {{7, 7}, {2, 2}, {3, 3}, {1, 1}, 1}, {14, 11}},
           {type, 3, Layout::kChannelsLast, {{11, 11}, {4, 4}, {0, 0}, {1, 1}, 1}, {23, 27}},

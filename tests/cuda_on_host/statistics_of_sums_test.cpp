@@ -1,4 +1,4 @@
-// Mean and variance from a convolution's float sums, as an engine of cuDNN leaves them.
+// Mean and variance from a convolution's float sums, as an engine of cuDNN writes them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kChannels = 8;
 
-// A tensor of channels, and the memory for what is made of it.
+// A tensor of channels, and the memory for its statistics.
 class Statistics {
  public:
   Statistics(Layout layout, double mean) : images_(MakeImages(layout)) {
@@ -41,7 +41,7 @@ class Statistics {
     device->Synchronize();
   }
 
-  // In double, about the mean.
+  // Computed in double, relative to the mean.
   double ExactMean(int64_t channel) const {
     return Average(channel, [](double value) { return value; });
   }
@@ -49,7 +49,7 @@ class Statistics {
     const double center = ExactMean(channel);
     return Average(channel, [&](double value) { return (value - center) * (value - center); });
   }
-  // What the difference of the sums says.
+  // The variance as the difference of the sums.
   double VarianceOfSums(int64_t channel) const {
     const double count = static_cast<double>(images_.count() / kChannels);
     const double center = sums_[channel] / count;
@@ -110,7 +110,7 @@ TEST_P(CudaStatisticsOfSumsTest, ALargeMeanCostsNoDigits) {
     EXPECT_NEAR(statistics.mean[c], statistics.ExactMean(c), 1e-3) << c;
     worst_of_sums = std::max(worst_of_sums, std::abs(statistics.VarianceOfSums(c) / variance - 1));
   }
-  EXPECT_GT(worst_of_sums, 0.05);  // the sums alone would not do
+  EXPECT_GT(worst_of_sums, 0.05);  // the sums alone are not enough
 }
 
 TEST_P(CudaStatisticsOfSumsTest, OtherChannelsAreNotReadAgain) {

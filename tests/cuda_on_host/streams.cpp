@@ -1,6 +1,6 @@
 // Streams, events and graphs of the CUDA runtime over work queues, for
-// src/caffe/cuda/cuda_stream.cpp itself. Where CUDA leaves room for something, the worse happens: a
-// graph takes its memory with the first launch unless it was uploaded, and an event is of the
+// src/caffe/cuda/cuda_stream.cpp itself. If CUDA leaves a behaviour open, the worse one happens: a
+// graph takes its memory at the first launch unless it was uploaded, and an event belongs to the
 // device that it was made on.
 #include <chrono>
 #include <functional>
@@ -19,7 +19,7 @@ using cuda_on_host::WorkQueue;
 
 struct CUevent_st {
   int device = 0;
-  std::shared_ptr<WorkQueue> queue = nullptr;  // was never placed
+  std::shared_ptr<WorkQueue> queue = nullptr;  // null: was never placed
   uint64_t number = 0;
   std::shared_ptr<std::chrono::steady_clock::time_point> time =
       std::make_shared<std::chrono::steady_clock::time_point>();
@@ -34,7 +34,7 @@ struct CUgraph_st {
 };
 
 // Recorded kernels keep their parameters, so work whose addresses or numbers would have to change
-// between replays comes to wrong results.
+// between replays gives wrong results.
 struct CUgraphExec_st {
   std::shared_ptr<const Recording::Work> work;
   bool has_memory = false;
@@ -52,7 +52,7 @@ struct Streams {
   std::map<cudaStream_t, std::shared_ptr<WorkQueue>> all;
 
   static Streams& Get() {
-    static Streams* const streams = new Streams;  // devices may end after static objects do
+    static Streams* const streams = new Streams;  // devices may outlive static objects
     return *streams;
   }
 };
@@ -132,7 +132,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 
-// For the event as it is now; it may be placed elsewhere later.
+// Waits for the event in its current state; it may be placed elsewhere later.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const std::shared_ptr<WorkQueue> queue = QueueOf(stream);
   CheckWell(queue->device());

@@ -1,5 +1,5 @@
-// What training gives the emulated device to do: launches, and copies that would make the host
-// wait. The results are those of tests/gpu_training.
+// The work that training submits to the emulated device: launches, and copies that would make the
+// host wait. The results are compared in tests/gpu_training.
 #include <gtest/gtest.h>
 
 #include "caffe/common.hpp"
@@ -25,18 +25,18 @@ TEST(ReplayedCudaTrainingTest, AnIterationIsOneLaunchAndTheDataFromTheHost) {
     return cuda_on_host::Launches{after.graphs - launches.graphs, after.singly - launches.singly};
   };
   using cuda_on_host::Launches;
-  const int data = 1;  // a copy; labels are constant
+  const int data = 1;  // one copy; labels are constant
   for (const char* options : {"type: 'SGD' base_lr: 0.05", "type: 'LAMB' base_lr: 0.01",
                               "type: 'SGD' base_lr: 0.05 clip_gradients: 0.1"}) {
     EXPECT_EQ(launches_of(options), (Launches{.graphs = 2, .singly = 2 * data})) << options;
   }
   EXPECT_EQ(launches_of("type: 'Adam' base_lr: 0.01 iter_size: 3"),
             (Launches{.graphs = 2 * 3, .singly = 2 * 3 * data}));
-  // Running statistics are kept before the pass, for a step that may be skipped.
+  // Running statistics are saved before the pass, because a step may be skipped.
   EXPECT_EQ(launches_of("type: 'SGD' base_lr: 0.05 precision: FP16"),
             (Launches{.graphs = 2, .singly = 2 * (data + 1)}));
-  // Displayed iterations wait for the loss, so that the update comes after it, and measure the
-  // norm of all gradients.
+  // Displayed iterations wait for the loss, so the update comes after it, and measure the norm of
+  // all gradients.
   const int norm = 3;
   const Launches displayed = launches_of("type: 'SGD' base_lr: 0.05 display: 1");
   EXPECT_EQ(displayed, (Launches{.graphs = 2, .singly = 2 * (data + 1 + norm)}));
@@ -50,7 +50,7 @@ TEST(CudaCopiesTest, AnIterationCopiesNoPageableMemory) {
   Caffe::set_mode(Caffe::CPU);
   solver.Step(3);
   const int64_t before = cuda_on_host::PageableCopiesSoFar();
-  solver.Step(40);  // more than the ring has slots
+  solver.Step(40);  // more than the ring's slots
   EXPECT_EQ(cuda_on_host::PageableCopiesSoFar(), before);
 }
 

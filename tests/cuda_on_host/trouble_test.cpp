@@ -1,5 +1,5 @@
-// Devices that run out of memory or are lost, at each place where that may happen: whoever uses
-// them gets the error, and nothing else ends or hangs.
+// Devices that run out of memory or are lost, at each place where that may happen: the caller gets
+// the error, and nothing else ends or hangs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ using ::testing::StartsWith;
 
 constexpr int kSteps = 4;
 
-// Images from files, a test beside the training, momentum, and steps that are recorded.
+// Images from files, tests during training, momentum, and steps that are recorded.
 constexpr const char* kSolver = R"pb(
   base_lr: 0.01
   momentum: 0.9
@@ -132,8 +132,8 @@ class CudaTroubleTest : public ::testing::Test {
     return WeightsOf(group.solver(0));
   }
 
-  // Makes trouble later and later, until none comes. What comes then is an error that `is_told`, or
-  // the result that there is without trouble.
+  // Makes trouble at later and later places, until none occurs. Each run ends with an error that
+  // `is_told` accepts, or with the result of a run without trouble.
   static void Sweep(const std::function<void(int64_t place)>& make_trouble,
                     const std::function<std::vector<float>()>& train,
                     const std::function<void(const DeviceError&)>& is_told) {
@@ -162,7 +162,7 @@ class CudaTroubleTest : public ::testing::Test {
   static void IsOutOfMemory(const DeviceError& error) {
     EXPECT_THAT(error.what(), HasSubstr("out of memory"));
   }
-  // Nobody puts in front where it was noticed.
+  // The error has no prefix about where it was noticed.
   static void IsLost(const DeviceError& error) {
     EXPECT_NE(dynamic_cast<const DeviceFault*>(&error), nullptr) << error.what();
     EXPECT_THAT(error.what(), StartsWith("cuda on the host: device 0 is lost"));
@@ -177,8 +177,8 @@ TEST_F(CudaTroubleTest, ANetThatDoesNotFitIsRefused) {
               AllOf(HasSubstr("out of memory"), HasSubstr("are free"), HasSubstr("batch_size")));
 }
 
-// CUDA's libraries take memory after the net has: what is free now is not all the net's. How much
-// is an estimate, so the net is tried.
+// CUDA's libraries allocate after the net, so the net cannot use all memory that is free now. The
+// amount is an estimate, so the net is tried.
 TEST_F(CudaTroubleTest, ANetThatLeavesNoRoomForLibrariesIsTriedWithAWarning) {
   const auto log_of = [](size_t mebibytes, const auto& train) {
     cuda_on_host::LeaveFree(mebibytes << 20);
@@ -195,8 +195,8 @@ TEST_F(CudaTroubleTest, ANetThatLeavesNoRoomForLibrariesIsTriedWithAWarning) {
   EXPECT_THAT(log_of(1600, two), Not(HasSubstr("memory may run out")));
 }
 
-// A data layer's batches are taken with the first of them. If they were with the plan and there was
-// no memory, nobody would be told which batch fits.
+// A data layer's batches are allocated with the first batch. If they were allocated with the plan
+// and there was no memory, the error could not say which batch size fits.
 TEST_F(CudaTroubleTest, ANetIsRefusedBeforeItTakesMemory) {
   NetParameter param;
   ParseTextProto(R"pb(
@@ -246,7 +246,7 @@ TEST_F(CudaTroubleTest, ALostDeviceEndsTraining) {
         });
 }
 
-// It is no snapshot's failure, after which training would go on.
+// This is not a failure of the snapshot, after which training would continue.
 TEST_F(CudaTroubleTest, ALostDeviceEndsTrainingAtASnapshot) {
   SolverParameter param = Definition();
   param.set_snapshot(1);
@@ -278,7 +278,7 @@ TEST_F(CudaTroubleTest, ALostDeviceEndsTrainingAtASnapshot) {
         });
 }
 
-// What is brought back then needs the device, too, and must not hide the error or the end.
+// Going back also needs the device then, and must not hide the error or the end.
 TEST_F(CudaTroubleTest, ALostDeviceEndsTrainingThatCanGoBack) {
   struct Ends final : TrainingObserver {
     void OnEnd(const TrainingEnd& end) override { messages.push_back(end.error); }
@@ -310,7 +310,7 @@ TEST_F(CudaTroubleTest, ALostDeviceEndsTrainingOnAll) {
         [&] { return TrainOnTwo(); }, IsLost);
 }
 
-// A recording takes memory of its own. Where there is none, steps run one by one.
+// A recording takes its own memory. If there is none, steps run one by one.
 TEST_F(CudaTroubleTest, WithoutMemoryForARecordingStepsRunOneByOne) {
   const std::vector<float> want = TrainOn(0);
   Solver solver(Definition(), {.keep_all = false});
@@ -323,7 +323,7 @@ TEST_F(CudaTroubleTest, WithoutMemoryForARecordingStepsRunOneByOne) {
   EXPECT_THAT(TrainingNet(solver.net()).executor().captured().reason, HasSubstr("out of memory"));
 }
 
-// An input that is too large costs that pass, and neither the net nor its weights.
+// An input that is too large makes that pass fail, but damages neither the net nor its weights.
 TEST_F(CudaTroubleTest, ANetGoesOnAfterAnInputThatIsTooLarge) {
   NetParameter param;
   ParseTextProto(R"pb(
@@ -373,7 +373,7 @@ TEST_F(CudaTroubleTest, ANetGoesOnAfterAnInputThatIsTooLarge) {
     bool has_come = true;
     for (int64_t allocations = 0; has_come; ++allocations) {
       SCOPED_TRACE(StrCat(keep_all, " ", allocations));
-      const int large = 20 + static_cast<int>(allocations);  // more than what there is
+      const int large = 20 + static_cast<int>(allocations);  // more than available
       cuda_on_host::LeaveMemoryFor(allocations);
       try {
         run(large);

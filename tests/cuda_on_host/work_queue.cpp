@@ -21,19 +21,19 @@ struct Queues {
   std::mutex mutex;
   std::vector<std::weak_ptr<WorkQueue>> all;
   std::map<int, std::shared_ptr<WorkQueue>> defaults;
-  std::map<const char*, size_t> pinned;  // host memory that devices read by themselves
+  std::map<const char*, size_t> pinned;  // host memory that devices read directly
   std::map<int, int64_t> pinned_allocations;
 };
 
 Queues& TheQueues() {
-  static Queues* const queues = new Queues;  // devices may end after static objects do
+  static Queues* const queues = new Queues;  // devices may outlive static objects
   return *queues;
 }
 
 struct Trouble {
   std::mutex mutex;
-  std::optional<int64_t> allocations;  // that are left
-  std::map<int, int64_t> calls;        // that are left, by device
+  std::optional<int64_t> allocations;  // remaining ones
+  std::map<int, int64_t> calls;        // remaining ones, by device
   bool are_recordings_refused = false;
   std::optional<size_t> free_bytes;
   bool has_come = false;
@@ -89,7 +89,7 @@ void WorkQueue::BeginRecording() {
     recording_ = std::make_unique<Recording::Work>();
     ++captures;
   }
-  // Whoever else uses the stream meanwhile shall meet the capture.
+  // Other users of the stream must meet the capture meanwhile.
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
 }
 
@@ -113,15 +113,15 @@ uint64_t WorkQueue::submitted() {
 bool WorkQueue::Advance(uint64_t count) {
   while (done_ < count) {
     const std::unique_lock running(running_, std::try_to_lock);
-    if (!running.owns_lock()) return false;  // somebody else does it
+    if (!running.owns_lock()) return false;  // another thread does it
     if (done_ >= count) break;
     Work* next = nullptr;
     {
       const std::lock_guard lock(mutex_);
-      next = &work_.front();  // stays where it is when others are pushed
+      next = &work_.front();  // stays in place when others are pushed
     }
     if (!(*next)()) return false;
-    Work done;  // what it holds is freed without the lock
+    Work done;  // its contents are freed without the lock
     {
       const std::lock_guard lock(mutex_);
       done = std::move(work_.front());
@@ -311,8 +311,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   return cudaSuccess;
 }
 
-// Host memory that is not pinned is written before this returns, but not read: CUDA leaves open
-// when.
+// Host memory that is not pinned is written before this returns, but not necessarily read: CUDA
+// leaves open when.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   using cuda_on_host::IsPinned;

@@ -29,7 +29,7 @@ constexpr const char* kPool =
     "layer { name: 'pool' type: 'Pooling' bottom: 'stem' top: 'pool' pooling_param { "
     "kernel_size: 3 stride: 1 pad: 1 } } ";
 
-// Branches behind a stem and a pooling of it, joined as in GoogLeNet.
+// Branches after a stem and its pooling, joined as in GoogLeNet.
 NetParameter Inception(const std::string& branches, std::vector<std::string> joined) {
   std::string bottoms;
   for (const std::string& name : joined) bottoms += " bottom: '" + name + "'";
@@ -49,7 +49,7 @@ NetParameter Inception(const std::string& branches, std::vector<std::string> joi
   return param;
 }
 
-// The branch whose convolution comes last is not the one that is joined last.
+// The branch with the last convolution is not the last one in the concatenation.
 NetParameter Inception() {
   return Inception(Conv("d", "pool", 8, 1) + Conv("a", "stem", 16, 1) +
                        Conv("reduce", "stem", 8, 1) + Conv("b", "reduce", 24, 3) +
@@ -89,7 +89,7 @@ TEST_F(CudaWriteIntoConcatsTest, GivesTheSameBitsInNoMoreMemory) {
   }
 }
 
-// Else each convolution would copy what those before it have made.
+// Otherwise each convolution would copy the results of the previous ones.
 TEST_F(CudaWriteIntoConcatsTest, TheTensorsOfAChainHaveOnePlace) {
   const Net net(Inception(), Options());
   int chained = 0;

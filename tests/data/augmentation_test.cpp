@@ -50,7 +50,7 @@ int Pixel(const cv::Mat& image, int row, int column, int channel = 0) {
   return image.data[row * image.step + column * 3 + channel];
 }
 
-// fn(result) for the results of many records.
+// Calls fn(result) for the results of many records.
 template <typename Fn>
 void ForManyRecords(const Augmentation& step, const Picture& picture, const Fn& fn) {
   const RandomStream random(1, 2);
@@ -195,7 +195,7 @@ TEST(BatchSamplersTest, CutPatchesThatSatisfyTheConstraint) {
     ASSERT_EQ(changed.boxes.size(), 1u);
     const ObjectBox& box = changed.boxes[0];
     if (changed.image.rows < 100) ++cut;
-    // The object is whole, wherever the patch is.
+    // The object is complete, wherever the patch is.
     EXPECT_NEAR(box.width() * changed.image.cols, 20, 1.5);
     EXPECT_NEAR(box.height() * changed.image.rows, 20, 1.5);
     const int column = static_cast<int>(box.xmin * changed.image.cols + 0.5f),
@@ -285,7 +285,7 @@ TEST(NoiseTest, EachKindChangesTheImage) {
 
 class AnnotatedSourceTest : public ::testing::Test {
  protected:
-  // Image i is 12x16 of value 10 * i + 1, with i boxes of class i.
+  // Image i is 12x16 with the value 10 * i + 1, and has i boxes of class i.
   static AnnotatedDatum Record(int index) {
     AnnotatedDatum record;
     Datum* datum = record.mutable_datum();

@@ -17,7 +17,7 @@ TEST(CompletionTest, WaitThrowsWhatAbandonsIt) {
   EXPECT_THROW(completion.Wait(), std::runtime_error);
 }
 
-// The watchdog may come in the moment in which the batch is ready.
+// The watchdog may interrupt at the moment when the batch is ready.
 TEST(CompletionTest, TheNextBatchIsWaitedForAgain) {
   Completion completion;
   completion.Start(1);
@@ -27,7 +27,7 @@ TEST(CompletionTest, TheNextBatchIsWaitedForAgain) {
   completion.Start(1);
   std::atomic<bool> is_filled = false;
   std::thread parser([&] {
-    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // whoever does not wait is faster
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // a thread without waits is faster
     is_filled = true;
     completion.FinishPart();
   });

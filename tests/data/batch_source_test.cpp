@@ -36,7 +36,7 @@ using ::testing::Not;
 
 class BatchSourceTest : public ::testing::Test {
  protected:
-  // Options from the text of the two messages; the source is this test's database.
+  // Options parsed from the text of the two messages; the source is this test's database.
   DatumOptions Options(const std::string& data, const std::string& transform = "") {
     DatumOptions options;
     options.train = true;
@@ -192,7 +192,7 @@ TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
                                 "crop_size: 12 mirror: true mean_value: 3"));
     const Layout layout = *order == '\0' ? Layout::kPlain : Layout::kChannelsLast;
     for (int i = 0; i < 20; ++i) source.Next({layout});
-    // Batches up to the end of a rewind's log line are left out: glog allocates.
+    // Batches up to a rewind, which logs a line, are left out: glog allocates.
     uint64_t least = ~uint64_t{0};
     for (int i = 0; i < 30; ++i) {
       const uint64_t before = AllocationCount();
@@ -203,8 +203,8 @@ TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
   }
 }
 
-// Memory whose makers can be told from others. The thread that asks for a batch takes some, and so
-// do those that fill the next ones.
+// Memory that records which thread made it. The thread that asks for a batch takes some, and so do
+// the threads that fill the next batches.
 struct CountedMemory {
   HostMemory Maker() {
     return [this](size_t bytes) {
@@ -222,7 +222,7 @@ struct CountedMemory {
     });
   }
   std::atomic<int> made = 0;
-  std::mutex mutex;  // of ranges
+  std::mutex mutex;  // guards `ranges`
   std::vector<std::pair<const void*, size_t>> ranges;
 };
 
@@ -247,7 +247,7 @@ TEST_F(BatchSourceTest, BatchesLieInTheMemoryAndTypeThatAreAskedFor) {
         EXPECT_EQ(std::memcmp(batch.data, converted.data(), converted.size()), 0) << i;
         if (i == 9) memory.made = 0;
       }
-      EXPECT_EQ(memory.made, 0);  // the buffers go round
+      EXPECT_EQ(memory.made, 0);  // the buffers are reused
     }
   }
 }
@@ -266,7 +266,7 @@ TEST_F(BatchSourceTest, BytesLieInTheMemoryThatIsAskedFor) {
   }
 }
 
-// A point that is reached when somebody waits for it.
+// An event that is reached when somebody waits for it.
 class CountedEvent : public Event {
  public:
   explicit CountedEvent(int* waits) : waits_(waits) {}
@@ -292,7 +292,7 @@ TEST_F(BatchSourceTest, MemoryThatIsLentIsWrittenAgainOnlyAfterItHasBeenFetched)
     EXPECT_EQ(waits, 1);
     source.LendUntil(std::make_shared<CountedEvent>(&waits));
   }
-  EXPECT_EQ(waits, 2);  // memory is not freed before
+  EXPECT_EQ(waits, 2);  // memory is not freed earlier
 }
 
 TEST_F(BatchSourceTest, EmptyAndMissingDatabasesAreNamed) {
@@ -311,7 +311,7 @@ TEST_F(BatchSourceTest, RecordThatIsNoDatumIsNamed) {
   WriteDatabase(database(), records);
   DatumBatches source(Options("batch_size: 2"));
   source.Next();
-  for (int i = 0; i < 2; ++i) {  // the second time the source does not hang or go on
+  for (int i = 0; i < 2; ++i) {  // the second call does not hang or continue
     EXPECT_THAT(ErrorText<IoError>([&] { source.Next(); }),
                 HasSubstr("db: record 2 ('00000002'): not a Datum (parse error at byte 0"));
   }
@@ -352,7 +352,7 @@ TEST_F(BatchSourceTest, DatumOfTheWrongSizeIsNamed) {
               AllOf(HasSubstr("1x4x4 needs 16"), HasSubstr("holds 15")));
 }
 
-// PoseNet's: an image in data, and its label in float_data.
+// PoseNet's records: an image in data, and its label in float_data.
 TEST_F(BatchSourceTest, LabelsMayHaveSeveralNumbers) {
   std::vector<Datum> records;
   for (int i = 0; i < 2; ++i) {
@@ -476,7 +476,7 @@ TEST_F(BatchSourceTest, MeanHasToFitTheImages) {
       AllOf(HasSubstr("mean of 3x6x6"), HasSubstr("is 3x6x7")));
 }
 
-// The same row of batches, left to a device: what its reference kernel makes of the bytes.
+// The same sequence of batches, transformed by a device: the output of its reference kernel.
 std::vector<float> ReadAndTransform(BatchSource* source, int batches) {
   const DeviceTransform& transform = *source->device_transform();
   const std::shared_ptr<Device> cpu = MakeDevice(DeviceKind::kCpu);
@@ -507,7 +507,7 @@ std::vector<float> ReadAndTransform(BatchSource* source, int batches) {
 
 class LayoutTest : public BatchSourceTest {
  protected:
-  // Reads batches in turn in layouts that change, and compares them with plain ones.
+  // Reads successive batches in changing layouts, and compares them with plain ones.
   template <typename Batches, typename Options>
   static void ExpectSameNumbers(Options options) {
     for (const bool train : {true, false}) {
@@ -568,7 +568,7 @@ TEST_F(LayoutTest, OfRawRecords) {
   }
 }
 
-// Rows longer than the blocks that are interleaved at a time.
+// Rows longer than the blocks in which interleaving works.
 TEST_F(LayoutTest, OfWideImages) {
   WriteDatabase(database(), NumberedRecords(3, 3, 2, 1300));
   WriteMean(3, 2, 1300);
@@ -643,7 +643,7 @@ TEST_F(LayoutTest, ARepeatedBatchMayChangeItsLayout) {
 
 class DeviceTransformTest : public BatchSourceTest {
  protected:
-  // Three batches of both, for training and for testing.
+  // Three batches from both sources, for training and for testing.
   void ExpectSameNumbers(DatumOptions options) {
     for (const bool train : {true, false}) {
       options.train = train;
@@ -679,7 +679,7 @@ TEST_F(DeviceTransformTest, WithAMeanImage) {
                                                  folder_.path("mean") + "'"));
 }
 
-// Files beside raw records, and images that are larger than the first: only their windows are sent.
+// Files and raw records together, and images larger than the first: only their windows are sent.
 TEST_F(DeviceTransformTest, OfImagesOfAllKinds) {
   std::vector<std::string> records;
   for (int i = 0; i < 9; ++i) {
@@ -696,7 +696,7 @@ TEST_F(DeviceTransformTest, OfImagesOfAllKinds) {
   WriteDatabase(database(), records);
   ExpectSameNumbers(
       Options("batch_size: 4 threads: 3", "crop_size: 7 mirror: true mean_value: 100 scale: 0.01"));
-  ExpectSameNumbers(Options("batch_size: 1", "mirror: true"));  // each of its own shape
+  ExpectSameNumbers(Options("batch_size: 1", "mirror: true"));  // each image has its own shape
 }
 
 TEST_F(DeviceTransformTest, IsTheHostsWhereADeviceCannot) {

@@ -22,7 +22,7 @@ inline void WriteDatabase(const std::string& path, const std::vector<std::string
   writer->Finish();
 }
 
-// Image number `index`: every pixel tells image and place.
+// Image number `index`: every pixel encodes image and position.
 inline Datum NumberedDatum(int index, int channels, int height, int width) {
   Datum datum;
   datum.set_channels(channels);

@@ -72,7 +72,7 @@ TEST(DatumTransformerTest, SubtractsMeanThenScales) {
               ElementsAre(-0.5, 0, 5, 5.5));
 }
 
-// Whatever size the image has by then and wherever the window lies.
+// This holds for any size after resizing and any position of the window.
 TEST(DatumTransformerTest, SubtractsTheMeansCentreFromImagesResizedAtRandom) {
   const testing::TemporaryFolder folder;
   BlobProto mean;
@@ -81,7 +81,7 @@ TEST(DatumTransformerTest, SubtractsTheMeansCentreFromImagesResizedAtRandom) {
   WriteBinaryProto(folder.path("mean"), mean);
   const std::string resizing =
       "img_rand_resize_lower: 3 img_rand_resize_upper: 9 mean_file: '" + folder.path("mean") + "'";
-  // Rows 1 to 3 and columns 0 to 2 of the mean's 5x4.
+  // Rows 1 to 3 and columns 0 to 2 of the mean's 5x4 pixels.
   const std::vector<float> centre = {4,  5,  6,  8,  9,  10, 12, 13, 14,
                                      24, 25, 26, 28, 29, 30, 32, 33, 34};
   for (const bool interleaved : {false, true}) {
@@ -119,7 +119,7 @@ TEST(DatumTransformerTest, MirrorsTheCroppedWindow) {
               ElementsAre(std::vector<float>{0, 1, 10, 11}, std::vector<float>{1, 0, 11, 10}));
 }
 
-// Nothing is left of an image that is its own mean, wherever it is cut and whether it is mirrored.
+// An image that is its own mean becomes 0, wherever it is cropped and whether it is mirrored.
 TEST(DatumTransformerTest, ReadsTheMeanWhereThePixelWas) {
   const testing::TemporaryFolder folder;
   for (const bool interleaved : {false, true}) {
@@ -129,7 +129,7 @@ TEST(DatumTransformerTest, ReadsTheMeanWhereThePixelWas) {
     for (const uint8_t byte : planes.bytes) mean.add_data(byte);
     WriteBinaryProto(folder.path("mean"), mean);
     const std::string options = "mirror: true mean_file: '" + folder.path("mean") + "'";
-    // The last one subtracts the mean's centre from the window.
+    // The last option subtracts the mean's centre from the window.
     for (const char* cut : {"", " crop_size: 4", " crop_h: 7 crop_w: 9 img_rand_resize_lower: 7"}) {
       const DatumTransformer transformer = Make(options + cut);
       for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
@@ -155,7 +155,8 @@ TEST(DatumTransformerTest, RandomCropsReachEveryPlaceAndRepeatWithTheSeed) {
   EXPECT_THAT(corners, ElementsAre(0, 1, 2, 10, 11, 12));
 }
 
-// Rows longer than a vector and than the splitting buffer, so that every loop's end is met.
+// Rows longer than a vector and than the splitting buffer, so that the end of every loop is
+// reached.
 TEST(DatumTransformerTest, PlanarInterleavedAndFloatImagesGiveTheSame) {
   for (const int width : {5, 67, 1100}) {
     const TestImage planar(3, 3, width, false), interleaved(3, 3, width, true);

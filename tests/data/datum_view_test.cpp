@@ -39,7 +39,7 @@ TEST(DatumViewTest, ReadsFloatsPackedOrNotAndNegativeLabels) {
   }
 }
 
-// Whatever the bytes are: a datum whose values are there, or an IoError.
+// Whatever the bytes are, the result is a datum with valid values, or an IoError.
 TEST(DatumViewTest, DamagedRecordsAreReadOrRefused) {
   std::mt19937 random(1);
   std::vector<float> floats;
@@ -55,7 +55,7 @@ TEST(DatumViewTest, DamagedRecordsAreReadOrRefused) {
         EXPECT_EQ(datum.data.size(), static_cast<size_t>(datum.extents.count()));
       }
     } catch (const IoError&) {
-      // Refused.
+      // The record is refused.
     }
   }
 }

@@ -68,7 +68,7 @@ TEST_F(DetectNetTransformerTest, CoversTheMiddleOfABox) {
   Make("obj_norm: true", "");
   Run({{4, 0, 8, 8, 1}});
   ASSERT_EQ(transformer_->grid_channels(), 9);
-  // Half of 8 x 8 about (8, 4) is x from 6 to 10 and y from 2 to 6.
+  // Half of 8 x 8 around (8, 4) is x from 6 to 10 and y from 2 to 6.
   for (int y = 0; y < 2; ++y) {
     for (int x = 0; x < 4; ++x) {
       const bool is_covered = x == 1 || x == 2;

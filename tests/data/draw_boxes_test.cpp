@@ -7,7 +7,7 @@
 namespace caffe::data {
 namespace {
 
-// How many values of a black image become other ones.
+// The number of values of a black image that change.
 int64_t Drawn(float left, float top, int width) {
   Image image{{3, 100, width}, std::vector<uint8_t>(static_cast<size_t>(3 * 100) * width)};
   DrawBoxes({{left, top, left, top, "bicycle 99%", 1}}, &image);
@@ -21,7 +21,7 @@ TEST(DrawBoxesTest, TextIsMovedIntoTheImage) {
        {std::pair{295.f, 40.f}, {40.f, 98.f}, {299.f, 99.f}, {-5.f, -5.f}}) {
     EXPECT_GE(Drawn(left, top, 300), whole * 9 / 10) << left << " " << top;
   }
-  EXPECT_GE(Drawn(0, 0, 60), whole / 3);  // narrower than the text, which becomes smaller
+  EXPECT_GE(Drawn(0, 0, 60), whole / 3);  // narrower than the text, which is made smaller
 }
 
 }  // namespace

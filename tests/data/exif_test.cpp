@@ -1,4 +1,4 @@
-// Photographs are turned upright where OpenCV turns them.
+// Photographs are turned upright wherever OpenCV turns them.
 #include "caffe/data/parsers/exif.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace caffe::data {
 namespace {
 
-// Bytes of a number, most significant first, or least.
+// The bytes of a number, most or least significant first.
 std::string Number(uint32_t value, size_t size, bool is_little_endian) {
   std::string bytes;
   for (size_t i = 0; i < size; ++i) {
@@ -26,7 +26,7 @@ std::string Segment(char marker, const std::string& content) {
          Number(static_cast<uint32_t>(content.size() + 2), 2, /*is_little_endian=*/false) + content;
 }
 
-// What a camera writes: another field, then the orientation.
+// A camera's fields: another field, then the orientation.
 std::string ExifSegment(uint32_t orientation, bool is_little_endian = false) {
   const auto number = [&](uint32_t value, size_t size) {
     return Number(value, size, is_little_endian);
@@ -39,7 +39,7 @@ std::string ExifSegment(uint32_t orientation, bool is_little_endian = false) {
                              field(0x0112, orientation) + number(0, 4));
 }
 
-// Of 24 x 40 pixels that differ, in several blocks.
+// An image of 24 x 40 different pixels, in several blocks.
 std::string Photograph() {
   Image image{{3, 24, 40}, {}};
   for (int i = 0; i < 24 * 40; ++i) {

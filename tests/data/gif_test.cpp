@@ -32,7 +32,7 @@ std::string Colors(int bits) {
   return colors;
 }
 
-// Bits from the lowest on, in blocks of at most 255 bytes.
+// Writes bits, the lowest first, in blocks of at most 255 bytes.
 class CodeWriter {
  public:
   void Put(int code, int bits) {
@@ -55,7 +55,7 @@ class CodeWriter {
   int held_ = 0;
 };
 
-// LZW as GIF has it. A full table is kept for `patience` further codes, then cleared.
+// GIF's LZW compression. A full table is kept for `patience` further codes, then cleared.
 std::string Compressed(const std::string& indices, int literal_bits, int patience = 0) {
   const int clear = 1 << literal_bits;
   CodeWriter writer;
@@ -112,7 +112,7 @@ std::vector<uint8_t> Pixels(const std::string& file) {
   return pixels;
 }
 
-// Red, which is the index.
+// The red values, which equal the indices.
 std::string Indices(const std::string& file) {
   const std::vector<uint8_t> pixels = Pixels(file);
   std::string indices;
@@ -148,12 +148,12 @@ TEST(GifTest, CodesGrowAndStartAgain) {
       EXPECT_EQ(Indices(Gif(300, 200, frame, bits)), indices) << bits << " " << patience;
     }
   }
-  const std::string plain(300 * 200, '\5');  // each code begins with the one before
+  const std::string plain(300 * 200, '\5');  // each code begins with the previous one
   EXPECT_EQ(Indices(Gif(300, 200, {300, 200, Compressed(plain, 3)}, 3)), plain);
 }
 
 TEST(GifTest, RowsMayBeInterlaced) {
-  const std::string stored("\0\5\3\6\1\2\4\7", 8);  // pixels in the order of rows 0 4 2 6 1 3 5 7
+  const std::string stored("\0\5\3\6\1\2\4\7", 8);  // pixels of rows 0 4 2 6 1 3 5 7
   Frame frame{1, 8, Compressed(stored, 3)};
   frame.flags = 0x40;
   EXPECT_EQ(Indices(Gif(1, 8, frame, 3)), std::string("\0\1\3\2\5\4\6\7", 8));

@@ -1,4 +1,4 @@
-// Data layers' tops as the original Caffe computed them (tests/golden/README.md).
+// Tops of data layers as the original Caffe computed them (tests/golden/README.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>

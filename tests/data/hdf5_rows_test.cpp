@@ -98,7 +98,7 @@ TEST_F(Hdf5RowsTest, RanksMayTakeTurnsWithBlocks) {
   EXPECT_EQ(rows.rows_consumed(), 12u);
 }
 
-// Blocks of 2, 2 and 1 rows in each epoch, which two ranks take in turn.
+// Blocks of 2, 2 and 1 rows in each epoch, which two ranks take alternately.
 TEST_F(Hdf5RowsTest, BlocksEndWithTheEpoch) {
   AddFile("a.h5", 0, 5, 5);
   Hdf5RowsOptions options = Options();

@@ -1,4 +1,4 @@
-// Image files of all formats: what their pixels become.
+// Decodes image files of all formats and checks their pixels.
 #include "caffe/data/parsers/image_codec.hpp"
 
 #include <gmock/gmock.h>

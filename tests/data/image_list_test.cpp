@@ -52,7 +52,7 @@ TEST_F(ImageListTest, PathsMayContainSpaces) {
   EXPECT_EQ(batch.floats()[48], 20);
 }
 
-// Editors on Windows put one before the first line.
+// Editors on Windows put a byte order mark before the first line.
 TEST_F(ImageListTest, AByteOrderMarkIsNoPartOfTheFirstPath) {
   std::ofstream(list_) << "\xef\xbb\xbf";
   AddImage("a.png", 10, 3);

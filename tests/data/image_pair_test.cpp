@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 class ImagePairTest : public ::testing::Test {
  protected:
-  // Grey images of the given numbers, row by row.
+  // Grey images with the given numbers, row by row.
   void AddPair(const std::string& name, int height, int width, const std::vector<uint8_t>& image,
                const std::vector<uint8_t>& labels) {
     Write(name + ".png", height, width, image);
@@ -137,7 +137,7 @@ ImageDataParameter AsImageData(const DenseImageDataParameter& pairs) {
   return images;
 }
 
-// DeepLab's: what is padded has the mean, which becomes 0, and ignore_label.
+// As in DeepLab, padded pixels have the mean, which becomes 0, and ignore_label.
 TEST_F(ImagePairTest, PadsImagesThatAreSmallerThanTheCrop) {
   AddPair("a", 1, 2, {5, 6}, {1, 2});
   AddPair("b", 4, 2, {1, 2, 3, 4, 5, 6, 7, 8}, {0, 1, 2, 3, 4, 5, 6, 7});

@@ -45,7 +45,7 @@ TEST_F(LevelDbTest, GivesRecordsInKeyOrder) {
   Record first, record;
   ASSERT_TRUE(reader->First(&first));
   ASSERT_TRUE(reader->Next(&record));
-  EXPECT_EQ(first.key, "1000");  // still there
+  EXPECT_EQ(first.key, "1000");  // still valid
   EXPECT_EQ(record.key, "1001");
   ASSERT_TRUE(reader->Next(&record));
   EXPECT_FALSE(reader->Next(&record));
@@ -84,8 +84,8 @@ TEST_F(LevelDbTest, ExplainsWhatIsWrong) {
               HasSubstr("cannot open as LevelDB"));
 }
 
-// Once, what had changed on the disk was trained on, or left out: in the log that a new database
-// has, and in the table that its first opening makes of it.
+// Once, bytes that had changed on disk were used in training, or left out: in the log of a new
+// database, and in the table that its first opening creates from the log.
 TEST_F(LevelDbTest, IssueChangedBytesAreAnError) {
   for (const std::string extension : {".log", ".ldb"}) {
     std::filesystem::remove_all(path_);

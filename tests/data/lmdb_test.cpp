@@ -142,7 +142,7 @@ TEST_F(BrokenLmdbTest, NotLmdb) {
   EXPECT_THAT(ErrorText<IoError>([&] { OpenLmdbReader(path_); }), HasSubstr("LMDB"));
 }
 
-// Several levels of pages, and values with pages of their own.
+// Several levels of pages, and values that have their own pages.
 TEST(LmdbTest, FindsEachOfManyRecords) {
   const caffe::testing::TemporaryFolder folder;
   const std::string path = folder.path() + "/db";
@@ -176,7 +176,7 @@ TEST(LmdbTest, FindsEachOfManyRecords) {
   EXPECT_EQ(record.key, std::next(wanted.begin(), 778)->first);
 }
 
-// LMDB's own cursor would end the process on some of them.
+// LMDB's own cursor would end the process on some of these pages.
 TEST_F(BrokenLmdbTest, DamagedPagesAreErrors) {
   constexpr int kPage = 4096;
   const std::string whole = ReadFile(file_);

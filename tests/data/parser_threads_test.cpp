@@ -18,7 +18,7 @@ TEST(ParserThreadsTest, FollowTheProcessorsThatRanksShare) {
   EXPECT_EQ(ParserThreads(reading, jpeg, /*ranks=*/1, /*processors=*/1), 1);
   EXPECT_EQ(ParserThreads(reading, jpeg, 1, 16), 16);
   EXPECT_EQ(ParserThreads(reading, jpeg, 8, 128), 16);
-  EXPECT_EQ(ParserThreads(reading, jpeg, 256, 128), 4);  // on many machines
+  EXPECT_EQ(ParserThreads(reading, jpeg, 256, 128), 4);  // ranks on many machines
   EXPECT_EQ(ParserThreads(reading, jpeg, 256, 2), 2);
   EXPECT_EQ(ParserThreads(Reading(6), jpeg, 1, 16), 6);
 }

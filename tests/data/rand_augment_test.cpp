@@ -25,7 +25,7 @@ TransformationParameter Fields(const std::string& text) {
   return param;
 }
 
-// Channels in the order RGB, as torchvision has them, go into a BGR image.
+// The values give channels in the order RGB, as in torchvision; the image is BGR.
 template <typename Fn>
 cv::Mat ImageOf(const Fn& value) {
   cv::Mat image(kHeight, kWidth, CV_8UC3);
@@ -63,7 +63,7 @@ struct Expected {
   std::vector<int> samples;
 };
 
-// torchvision 0.19.1's autoaugment._apply_op on images of PIL, interpolation BILINEAR, fill
+// Results of torchvision 0.19.1's autoaugment._apply_op on PIL images, interpolation BILINEAR, fill
 // (90, 100, 110), with the magnitudes of RandAugment's 31 bins.
 const std::vector<Expected>& OfTorchvision() {
   static const std::vector<Expected> expected = {
@@ -145,8 +145,8 @@ bool Moves(RandOperation operation) {
   return RandOperation::kShearX <= operation && operation <= RandOperation::kRotate;
 }
 
-// At the border PIL takes the colour of the outside where OpenCV interpolates with it, and OpenCV
-// rounds places to 1/32 of a pixel.
+// At the border PIL takes the fill colour where OpenCV interpolates with it, and OpenCV rounds
+// positions to 1/32 of a pixel.
 TEST(RandAugmentTest, OperationsAreTorchvisions) {
   for (const Expected& expected : OfTorchvision()) {
     const RandOperation operation = expected.operation;
@@ -195,7 +195,7 @@ TEST(RandAugmentTest, DrawsAsManyOperationsAsItIsTold) {
       EXPECT_EQ(picture.image.size(), source.size());
       found.insert(SamplesOf(picture.image));
     }
-    // One is the identity, nine have two signs.
+    // One operation is the identity, nine have two signs.
     const size_t least = operations == 0 ? 1 : operations == 1 ? 1 + 9 * 2 + 4 : 100;
     EXPECT_GE(found.size(), least);
     EXPECT_LE(found.size(), operations == 2 ? 1000 : least);

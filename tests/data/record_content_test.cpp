@@ -20,7 +20,7 @@ TEST(RecordContent, TellsDatabasesApart) {
     data.set_batch_size(2);
     return ContentOf(*MakeDatumSource(data, {.layer = "data"}));
   };
-  // Of more than one page.
+  // Records of more than one page.
   std::vector<std::string> records = NumberedRecords(300, 3, 8, 8);
   const std::string content = content_of("one", records);
   EXPECT_THAT(content, ::testing::StartsWith(

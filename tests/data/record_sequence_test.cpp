@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kEndless = ~uint64_t{0};
 
-// A database that says it has `count` records and has `held`.
+// A database that claims to have `count` records but has `held`.
 class LyingReader final : public RecordReader {
  public:
   LyingReader(uint64_t count, uint64_t held) : count_(count), held_(held) {}
@@ -39,7 +39,7 @@ class LyingReader final : public RecordReader {
   uint64_t next_ = 0;
 };
 
-// What reading a little more than an epoch says.
+// The error text when a little more than an epoch is read.
 std::string TextOf(uint64_t count, uint64_t held, bool shuffle) {
   return ErrorText<IoError>([&] {
     RecordSequence sequence({.source = "db",
@@ -58,8 +58,8 @@ TEST(RecordSequenceTest, ReadsWhatIsThere) {
   }
 }
 
-// Blocks of 2, 2 and 1 records in each epoch, which ranks take in turn; an order that is shuffled
-// anew has each record of an epoch once.
+// Blocks of 2, 2 and 1 records in each epoch, which ranks take alternately. An order that is
+// shuffled again has each record of an epoch once.
 TEST(RecordSequenceTest, BlocksEndWithTheEpoch) {
   for (const bool shuffle : {false, true}) {
     RecordSequenceOptions options = {.source = "db",
@@ -87,7 +87,7 @@ TEST(RecordSequenceTest, SaysThatRecordsAreMissing) {
   }
 }
 
-// Pages that form a circle have no end.
+// Pages that form a cycle have no end.
 TEST(RecordSequenceTest, SaysThatThereAreTooMany) {
   for (const bool shuffle : {false, true}) {
     EXPECT_THAT(TextOf(9, kEndless, shuffle),

@@ -61,7 +61,7 @@ TEST(RandomResizedCropTest, DrawsAreaRatioAndPlace) {
   EXPECT_LT(least, 3);
 }
 
-// Nothing of 8 % of its area and ratio 4/3 fits into a strip.
+// No part with 8 % of the area and a ratio of 4/3 fits into a strip.
 TEST(RandomResizedCropTest, TakesTheCentreWhereNothingFits) {
   const auto part = [](int height, int width) {
     Draws draws(kRandom, 0);
@@ -72,7 +72,7 @@ TEST(RandomResizedCropTest, TakesTheCentreWhereNothingFits) {
   EXPECT_EQ(part(1, 100), (ImagePart{0, 49, 1, 1}));
 }
 
-// A pixel of a ramp is the ramp at its place.
+// The interpolated pixel of a ramp equals the ramp at its position.
 TEST(RandomResizedCropTest, InterpolatesBetweenPixels) {
   cv::Mat image(50, 60, CV_8UC3);
   for (int row = 0; row < 50; ++row) {
@@ -149,7 +149,7 @@ TEST(RotationTest, DrawsTheAngleEitherWay) {
     Draws draws(kRandom, record);
     Picture picture{image, {}};
     step->Apply(draws, &picture);
-    // Where the line crosses a row 10 above the centre.
+    // The position where the line crosses a row 10 above the centre.
     cv::Point darkest;
     cv::minMaxLoc(picture.image.row(10), nullptr, nullptr, &darkest);
     EXPECT_LE(std::abs(darkest.x - 20), 6);  // 10 tan 30 degrees
@@ -356,7 +356,7 @@ TEST_F(SingleLabelSourceTest, TestsSeeTheCentre) {
             Read(Options(3, before, /*train=*/false), 2));
 }
 
-// Turned by 30 degrees, the corners of an image come from outside of it.
+// When an image is turned by 30 degrees, its corners come from outside the original image.
 TEST_F(SingleLabelSourceTest, WhatRotationUncoversBecomesZero) {
   Datum datum = NumberedDatum(0, 3, 32, 32);
   datum.set_data(std::string(3 * 32 * 32, static_cast<char>(200)));
@@ -367,7 +367,7 @@ TEST_F(SingleLabelSourceTest, WhatRotationUncoversBecomesZero) {
   for (int i = 0; i < 20; ++i) {
     const float* image = source.Next().floats();
     EXPECT_EQ(image[16 * 32 + 16], (200 - 104) * 0.5f);
-    if (image[0] > 1) continue;  // hardly turned
+    if (image[0] > 1) continue;  // hardly rotated
     ++turned;
     for (int channel = 0; channel < 3; ++channel) EXPECT_EQ(image[channel * 1024], 0);
   }

@@ -56,7 +56,7 @@ TEST_F(WindowDataTest, BackgroundsComeFirst) {
       const Batch& batch = source.Next();
       EXPECT_EQ(std::vector<float>(batch.labels, batch.labels + 4),
                 (std::vector<float>{0, 0, 2, 2}));
-      // Windows of the size of the crop are taken as they are.
+      // Windows of the size of the crop are taken unchanged.
       const float* image = batch.floats() + 2 * 3 * 64;
       EXPECT_EQ(image[0], 140);
       EXPECT_EQ(image[7], 168);
@@ -82,11 +82,11 @@ TEST_F(WindowDataTest, OutsideTheImageIsZero) {
 }
 
 TEST_F(WindowDataTest, ContextGrowsTheWindow) {
-  // 2 pixels of context of 8: the window takes the middle 4, so 4 of 8 pixels are its own.
+  // 2 of 8 pixels of context: the window takes the middle 4, so 4 of 8 pixels are its own.
   Write("# 0\na.png\n3\n20\n30\n1\n3 0.9 10 8 13 11\n");
   WindowBatches source(Options("batch_size: 1 fg_fraction: 1 context_pad: 2", "crop_size: 8"));
   const Batch& batch = source.Next();
-  // Around the centre 12: columns 8 to 16 of the image, 9 to 8 pixels.
+  // Around the centre 12: columns 8 to 16 of the image, 9 columns for 8 pixels.
   EXPECT_NEAR(batch.floats()[0], 100 + 4 * 8, 2);
   EXPECT_NEAR(batch.floats()[7], 100 + 4 * 16, 2);
   WindowBatches wide(Options("batch_size: 1 fg_fraction: 1", "crop_size: 4"));

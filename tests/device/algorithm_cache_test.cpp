@@ -84,10 +84,10 @@ TEST_F(AlgorithmCacheTest, ThatOfAnotherChipIsToldOnce) {
   EXPECT_EQ(log.find("A100"), log.rfind("A100"));
 }
 
-// Attempts are those of processes that are over: other hosts' after ten minutes.
+// Attempts belong to processes that have ended; for other hosts this is assumed after ten minutes.
 class AttemptTest : public AlgorithmCacheTest {
  protected:
-  // Of three processes, each of which started after the one before had ended.
+  // Attempts of three processes that ran one after the other.
   void Write(const std::string& algorithm, const std::string& host, int process, int64_t time) {
     for (int lost = 0; lost < 3; ++lost)
       WriteOf(StrCat(lost), algorithm, host, process, time, lost);
@@ -102,7 +102,7 @@ class AttemptTest : public AlgorithmCacheTest {
   bool HasCrashed(const std::string& algorithm) {
     return AlgorithmCache(file_).HasCrashed("conv", algorithm);
   }
-  // The lost starts that an attempt at the algorithm notes.
+  // The number of lost starts that an attempt at the algorithm records.
   std::string LostStarts(const std::string& algorithm) {
     EXPECT_TRUE(AlgorithmCache(file_).Try("conv", algorithm));
     std::ifstream file(file_);
@@ -126,7 +126,7 @@ TEST_F(AttemptTest, TheLastOneOfThreeStartsThatAreGoneCrashed) {
   EXPECT_TRUE(AlgorithmCache(file_).Try("conv", "eng1"));
 }
 
-// They may have been ended by a user.
+// A user may have ended these processes.
 TEST_F(AttemptTest, OneThatIsLostTwiceIsTriedAgain) {
   EXPECT_EQ(LostStarts("eng1"), "0");
   WriteOf("a", "eng1", HostName(), kGone, now_, 0);
@@ -247,7 +247,7 @@ TEST_F(CompactionTest, ALinkAndPermissionsStay) {
             fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_write);
 }
 
-// A text that is no cache, by a mistake in the environment.
+// The environment names, by mistake, a text that is no cache.
 TEST_F(CompactionTest, WhatItCannotReadStays) {
   std::filesystem::create_directories(folder_.path("a/b"));
   const std::string text(3000, '\n');
@@ -256,7 +256,7 @@ TEST_F(CompactionTest, WhatItCannotReadStays) {
   EXPECT_EQ(Text(), text);
 }
 
-// As those of several GPUs of a machine do that start together. One of them replaces the file.
+// Processes for several GPUs of a machine start together like this. One of them replaces the file.
 TEST_F(CompactionTest, ProcessesThatWriteTogetherLoseNothing) {
   WriteManyLines("");
   constexpr int kProcesses = 4, kKeys = 100;

@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// The library's folder is one of the process's environment; put back at the end.
+// The process's environment names the library's folder; it is restored at the end.
 class VendorLibraryTest : public ::testing::Test {
  protected:
   void TearDown() override { unsetenv("CAFFE_CUDA_LIBRARY_PATH"), unsetenv("VIRTUAL_ENV"); }
@@ -61,7 +61,7 @@ TEST_F(VendorLibraryTest, NamesTheFileThatWasLoaded) {
   EXPECT_NE(library.OptionalSymbol("cos"), nullptr);
 }
 
-// An environment whose interpreter is called by its full path sets no variable.
+// If the interpreter of an environment is called by its full path, no variable is set.
 TEST_F(VendorLibraryTest, LooksIntoTheWheelsBesidePython3) {
   const std::string own = folder_.path("lib/python3.12/site-packages/nvidia/cudnn/lib");
   const std::string other = folder_.path("lib/python3.12/site-packages/nvidia/cu13/lib");
@@ -77,7 +77,7 @@ TEST_F(VendorLibraryTest, LooksIntoTheWheelsBesidePython3) {
             std::find(folders.begin(), folders.end(), other));
 }
 
-// python3 itself loads the library, as it does package caffe.
+// python3 itself loads the library, as with the package caffe.
 TEST_F(VendorLibraryTest, LooksIntoTheWheelsOfTheRunningProgram) {
   const std::filesystem::path program = folder_.path("bin/program");
   const std::string wheel = folder_.path("lib/python3.12/site-packages/nvidia/nccl/lib");
@@ -94,7 +94,7 @@ TEST_F(VendorLibraryTest, LooksIntoTheWheelsOfTheRunningProgram) {
   EXPECT_THAT(text, HasSubstr(wheel));
 }
 
-TEST_F(VendorLibraryTest, DISABLED_PrintsFolders) {  // what the test above starts
+TEST_F(VendorLibraryTest, DISABLED_PrintsFolders) {  // started by the test above
   for (const std::string& folder : VendorLibraryFolders("nccl")) std::puts(folder.c_str());
 }
 

@@ -1,5 +1,6 @@
-// Every allocation of a snapshot, of a restore and of a solver that resumes fails once. Those of
-// other threads, which read data, do not fail here; tests/smoke/test_memory_faults.py lets them.
+// Every allocation of a snapshot, of a restore and of a solver that resumes fails once. Allocations
+// of other threads, which read data, do not fail here; tests/smoke/test_memory_faults.py covers
+// them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@
 
 namespace {
 
-// How many allocations of this thread there are until one fails, that one included; 0 for never.
+// Allocations of this thread until one fails, including that one; 0 for never.
 thread_local int64_t until_failure = 0;
 
 }  // namespace
@@ -47,7 +48,7 @@ constexpr char kNet[] = R"(
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
-// What became of an operation one of whose allocations failed.
+// The result of an operation when one of its allocations fails.
 enum class Outcome { kDone, kThrown, kNotReached };
 
 template <typename Operation>
@@ -66,7 +67,7 @@ Outcome TryWithFailure(int64_t allocation, const Operation& operation) {
   return is_done ? Outcome::kDone : Outcome::kThrown;
 }
 
-// The slow form fails every allocation, the quick one a sample of those of long operations.
+// The slow form lets every allocation fail, the quick one a sample of those of long operations.
 int64_t Stride(int64_t quick) {
   return std::getenv("CAFFE_SLOW_TESTS") != nullptr ? 1 : quick;
 }
@@ -103,7 +104,7 @@ class AllocationTest : public ::testing::TestWithParam<const char*> {
     return param;
   }
 
-  // Name and content of the files beside the snapshots.
+  // Name and content of the files other than the snapshots.
   std::map<std::string, std::string> Files() const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_.path("snapshots"))) {
@@ -118,14 +119,14 @@ class AllocationTest : public ::testing::TestWithParam<const char*> {
     }
   }
 
-  // The name of a state of iteration 2.
+  // Returns the name of a solver state at iteration 2.
   std::string MakeState() const {
     Solver solver(Param());
     solver.Step(2);
     return solver.Snapshot();
   }
 
-  // Model and state after one more step tell whether the solver is as it should be.
+  // Model and state after one more step show whether the solver is in the right state.
   static std::string After(Solver* solver) {
     solver->Step(1);
     const std::string file = solver->Snapshot();
@@ -140,7 +141,8 @@ class AllocationTest : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Formats, AllocationTest, ::testing::Values("BINARYPROTO", "HDF5"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Tries `operation` with each stride-th of its allocations failing, and calls `check` after each.
+// Runs `operation` with each stride-th of its allocations failing, and calls `check` after each
+// run.
 template <typename Operation, typename Check>
 void FailEach(const std::string& what, int64_t stride, const Operation& operation,
               const Check& check) {
@@ -218,7 +220,7 @@ TEST_P(AllocationTest, AResumedSolverIsMadeOrNot) {
 TEST_P(AllocationTest, TrainingGoesOnAfterASnapshotWithoutMemory) {
   Solver solver(Param("snapshot: 1"));
   int64_t next = 0;
-  solver.SetActionFunction([&] {  // asked just before the snapshot
+  solver.SetActionFunction([&] {  // called just before the snapshot
     until_failure = next;
     return SolverAction::NONE;
   });
@@ -233,7 +235,7 @@ TEST_P(AllocationTest, TrainingGoesOnAfterASnapshotWithoutMemory) {
   EXPECT_GT(solver.iter(), 10);
 }
 
-// A stream keeps std::bad_alloc to itself: a message, a name or a path was once cut short.
+// A stream swallows std::bad_alloc: a message, a name or a path was once cut short.
 TEST(MessageWithoutMemoryTest, IsNotCutShort) {
 #ifndef CAFFE_OWN_MALLOC
   GTEST_SKIP() << "the sanitizer, or another C library, has its own malloc()";

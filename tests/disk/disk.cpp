@@ -1,18 +1,18 @@
-// A disk that fails on demand. Preloaded (LD_PRELOAD) into any program, it counts what the program
-// and its libraries (HDF5, LMDB) do to the files below one folder, writes down each operation with
+// A disk that fails on demand. Preloaded (LD_PRELOAD) into any program, it counts the operations of
+// the program and its libraries (HDF5, LMDB) on files below one folder, records each operation with
 // its data, and can let one fail or end the process there, as a full disk or a killed job would.
-// tests/smoke/simulated_disk.py is its other half: it reads what was written down.
+// The counterpart tests/smoke/simulated_disk.py reads the records.
 //
 //   CAFFE_DISK_FOLDER  the folder that is watched
-//   CAFFE_DISK_LOG     the file to write the operations to; not in the folder
+//   CAFFE_DISK_FOLDER  the watched folder
+//   CAFFE_DISK_LOG     the file that the operations are written to; not in the folder
 //   CAFFE_DISK_FAULT   KIND:NUMBER:WHAT, none by default. KIND is one of those below, or "any";
 //                      NUMBER counts from 1, and "3+" is the third and all later ones. WHAT is an
 //                      errno (ENOSPC, EDQUOT, EIO), "short" (half of the bytes are written), "kill"
 //                      (SIGKILL before the operation), "tear" (SIGKILL within: half is written) or
-//                      a signal that comes before the operation, by its number: "signal15".
-//
-// It does not see what goes through C's FILE or a duplicate of a descriptor, and of a shared
-// mapping only what msync() writes.
+//                      a signal that is raised before the operation, by its number: "signal15".
+// It does not see operations through C's FILE or a duplicate of a descriptor; of a shared mapping
+// it sees only what msync() writes.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -35,8 +35,8 @@
 
 namespace {
 
-// The C library's function of a name. Not to be asked for while the disk is locked: another thread
-// may be loading a library that opens files.
+// The C library's function with this name. Must not be called while the disk is locked: another
+// thread may be loading a library that opens files.
 template <typename Function>
 Function* Next(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
@@ -52,7 +52,7 @@ struct Fault {
   long number = 0;
   bool stays = false;
 
-  // "write:3+:ENOSPC".
+  // `text` is for example "write:3+:ENOSPC".
   explicit Fault(const std::string& text) {
     const size_t first = text.find(':'), last = text.rfind(':');
     if (first == last) return;
@@ -62,7 +62,7 @@ struct Fault {
     stays = text[last - 1] == '+';
   }
 
-  // 0: none.
+  // 0 if the fault is not a signal.
   int signal() const { return what.rfind("signal", 0) == 0 ? std::atoi(what.c_str() + 6) : 0; }
 
   int error() const {
@@ -72,7 +72,7 @@ struct Fault {
   }
 };
 
-// What a descriptor of the program stands for, if it is below the folder.
+// The file of a descriptor of the program, if it is below the folder.
 struct Opened {
   std::string path;  // relative to the folder
   bool is_synchronous = false;
@@ -91,12 +91,12 @@ class Disk {
     return *disk;
   }
 
-  // Takes turns, so that the log has the operations in their order.
+  // The lock makes operations appear in the log in their order.
   std::unique_lock<std::recursive_mutex> Lock() {
     return std::unique_lock<std::recursive_mutex>(mutex_);
   }
 
-  // Relative to the folder; empty for what is elsewhere.
+  // A path relative to the folder; empty if it is elsewhere.
   std::string PathOf(int folder, const char* name) const {
     if (folder_.empty() || name == nullptr) return "";
     std::string path = name;
@@ -110,7 +110,7 @@ class Disk {
     return Below(Normal(path));
   }
 
-  // Counts, and takes the operation's fate. False: it has failed, with errno.
+  // Counts the operation and applies the fault. Returns false with errno if it has failed.
   bool Begin(const char* kind, size_t bytes = 0, size_t* possible = nullptr) {
     ++counts_[kind];
     ++counts_["any"];
@@ -122,7 +122,7 @@ class Disk {
     if (!is_hit) return true;
     Log("fault\t" + std::string(kind) + "\n");
     if (fault_.what == "kill") Kill();
-    if (fault_.signal() != 0) return ::raise(fault_.signal()) == 0;  // it goes on if it survives
+    if (fault_.signal() != 0) return ::raise(fault_.signal()) == 0;  // continues if it survives
     if (possible != nullptr && bytes > 1 && (fault_.what == "short" || fault_.what == "tear")) {
       *possible = bytes / 2;
       return true;
@@ -177,7 +177,7 @@ class Disk {
     return size > 0 ? std::string(target, static_cast<size_t>(size)) : "";
   }
 
-  // Without "//", "." and a slash at the end; the tests make no ".." in their folders.
+  // The path without "//", "." and a slash at the end; the tests use no ".." in their folders.
   static std::string Normal(const std::string& path) {
     std::string normal;
     size_t begin = 0;
@@ -230,7 +230,7 @@ int Open(int folder, const char* name, int flags, mode_t mode) {
   return descriptor;
 }
 
-// At `offset`, or at the descriptor's own place if it is negative.
+// Writes at `offset`, or at the descriptor's own position if it is negative.
 ssize_t Write(int descriptor, const char* data, size_t bytes, off_t offset) {
   Disk& disk = Disk::Get();
   const auto lock = disk.Lock();
@@ -274,7 +274,7 @@ int OnDescriptor(const char* kind, int descriptor, const std::string& detail, co
   return result;
 }
 
-// One on a name.
+// An operation on a name.
 template <typename Act>
 int OnName(const char* kind, int folder, const char* name, const Act& act) {
   Disk& disk = Disk::Get();
@@ -306,7 +306,7 @@ mode_t ModeOf(int flags, va_list arguments) {
 
 }  // namespace
 
-// The names that programs call; those in 64 and _2 are the same functions for files of 64 bits and
+// The names that programs call; those with 64 and _2 are the same functions for 64-bit files and
 // for checked builds.
 extern "C" {
 
@@ -392,7 +392,7 @@ int ftruncate64(int descriptor, off64_t length) noexcept {
   return ftruncate(descriptor, length);
 }
 
-// The simulated disk has no cache to wait for: this is only written down.
+// The simulated disk has no cache to wait for: fsync is only recorded.
 int fsync(int descriptor) {
   return OnDescriptor("fsync", descriptor, "", [] { return 0; });
 }
@@ -449,7 +449,7 @@ int close(int descriptor) {
     is_closed = true;
     return real(descriptor);
   });
-  // The kernel closes also where it reports an error.
+  // The kernel also closes when it reports an error.
   const int error = errno;
   if (!is_closed) real(descriptor);
   Disk& disk = Disk::Get();

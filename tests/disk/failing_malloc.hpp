@@ -1,5 +1,5 @@
-// malloc() and its kin that fail on demand. The one file of a program, or of a library that is
-// preloaded into one, that includes this defines Fails().
+// malloc() and related functions that fail on demand. Exactly one file of a program, or of a
+// library that is preloaded into one, includes this and defines Fails().
 #pragma once
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 
 namespace caffe::testing {
 
-// Whether an allocation fails here, now that one is asked for.
+// Returns whether the current allocation fails.
 bool Fails();
 
 inline bool Contains(const char* file, std::initializer_list<const char*> names) {
@@ -25,19 +25,19 @@ inline bool Contains(const char* file, std::initializer_list<const char*> names)
                      [&](const char* name) { return std::strstr(file, name) != nullptr; });
 }
 
-// Whether memory is asked for by code to which no allocation fails, because
+// True if the memory is requested by code in which no allocation fails, because
 // * libhdf5 can lose its defaults ("can't find property in skip list") and then writes no file any
-//   more, or calls itself without end;
-// * libglog and std::filesystem's directory_iterator take memory where they may not throw, and
-//   libgomp ends the program without, as the loader does for a thread's variables; libdnnl's
-//   generator of code does not look at what it got;
+//   more, or recurses without end;
+// * libglog and std::filesystem's directory_iterator allocate where they must not throw, and
+//   libgomp ends the program without memory, as the loader does for a thread's variables; libdnnl's
+//   code generator does not check the result;
 // * libpng does not say whether memory or the image was at fault.
 inline bool IsSpared() {
   Dl_info own, caller;
   ::dladdr(reinterpret_cast<void*>(&IsSpared), &own);
   void* callers[16];
   const int count = ::backtrace(callers, 16);
-  bool is_below = true;  // what our callbacks do in HDF5, and loops in OpenMP, is not spared
+  bool is_below = true;  // our callbacks in HDF5 and loops in OpenMP are not spared
   for (int i = 0; i < count; ++i) {
     if (::dladdr(callers[i], &caller) == 0) return false;
     if (Contains(caller.dli_fname, {"/libglog", "/ld-linux", "/libdnnl", "/libpng"})) return true;

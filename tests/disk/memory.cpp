@@ -1,5 +1,5 @@
-// A library to preload into a program: runs the program's main() again and again, each time in a
-// new process, with one of all allocations, of whatever thread, failing.
+// A library to preload into a program: runs the program's main() repeatedly, each time in a new
+// process, with one of all allocations, of any thread, failing.
 // tests/smoke/failing_memory.py talks to it:
 //
 //     standard input  <- the number of the allocation, 0 for none, and a file for the output; -1
@@ -7,7 +7,7 @@
 //     standard output -> the status as of waitpid(), how many allocations there were, and the call
 //                        stack of the one that failed, 0 for none
 //
-// Without CAFFE_MEMORY_SERVER the program runs as ever.
+// Without CAFFE_MEMORY_SERVER the program runs as usual.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -24,9 +24,9 @@
 #ifdef CAFFE_OWN_MALLOC
 namespace {
 
-constexpr unsigned kLimitSeconds = 20;  // of one run; then it hangs
+constexpr unsigned kLimitSeconds = 20;  // of one run; a longer run hangs
 
-// Of the run, in memory that it shares with the server.
+// The state of a run, in memory that it shares with the server.
 struct Run {
   std::atomic<int64_t> failing = 0;  // number of the allocation, from 1; 0 for none
   std::atomic<int64_t> allocations = 0;
@@ -37,9 +37,9 @@ uint64_t* stacks = nullptr;  // shared as well
 constexpr int64_t kMostStacks = 1 << 22;
 std::atomic<bool> is_armed = false;
 
-// A number for where memory is asked for. The same in all runs, which share their addresses.
+// A hash of the call stack that allocates. It is the same in all runs, which share their addresses.
 uint64_t CallStack() {
-  static thread_local bool is_inside = false;  // what backtrace() itself takes
+  static thread_local bool is_inside = false;  // for allocations of backtrace() itself
   if (is_inside) return 0;
   is_inside = true;
   void* callers[40];
@@ -66,7 +66,7 @@ Main program = nullptr;
   ::alarm(kLimitSeconds);
   is_armed = true;
   const int status = program(count, arguments, environment);
-  is_armed = false;  // what other libraries do at the end is not at issue
+  is_armed = false;  // exit code of other libraries is not tested
   std::exit(status);
 }
 

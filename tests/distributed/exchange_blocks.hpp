@@ -1,4 +1,4 @@
-// What ranks send each other within a pass, for tests of communicators.
+// Messages between ranks within a pass, for tests of communicators.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 
 namespace caffe::testing {
 
-// Rank `from` sends each other rank, and itself, a text of another length. `surplus` bytes more
-// than it sends are expected of rank 0.
+// Rank `from` sends each other rank, and itself, a text with its own length. Rank 0 is expected to
+// send `surplus` bytes more than it sends.
 inline void ExchangeBlocks(Communicator& communicator, size_t surplus = 0) {
   const auto text = [](int from, int to) {
     return std::string(static_cast<size_t>(from) * 70'000 + static_cast<size_t>(to), 'a') +

@@ -12,14 +12,14 @@ namespace {
 using Hops = std::vector<GatherRoutes::Hop>;
 using Names = std::vector<std::string>;
 
-// All ranks' parts.
+// The routes of all ranks.
 struct AllRoutes {
   explicit AllRoutes(Names names) : machines(std::move(names)) {
     for (int rank = 0; rank < ranks(); ++rank) of.push_back(RoutesOf(rank, machines));
   }
   int ranks() const { return static_cast<int>(machines.size()); }
 
-  // (from, to): whose bytes go that way, in the order in which they are sent or received.
+  // (from, to): the owners whose bytes take this way, in the order of sending or receiving.
   using Flow = std::map<std::pair<int, int>, std::vector<int>>;
   Flow Sent(Hops GatherRoutes::*hops) const {
     Flow flow;

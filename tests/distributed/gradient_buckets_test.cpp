@@ -16,7 +16,7 @@ std::vector<GradientSize> FloatGradients(const std::vector<size_t>& bytes) {
   return sizes;
 }
 
-// (first, end, bytes) of each.
+// (first, end, bytes) of each bucket.
 std::vector<std::tuple<size_t, size_t, size_t>> BucketsOf(const std::vector<GradientSize>& sizes,
                                                           int buckets) {
   std::vector<std::tuple<size_t, size_t, size_t>> formed;

@@ -24,7 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Gradients of one rank, each of its own size, filled with numbers that tell rank and place.
+// Gradients of one rank, each with its own size, filled with numbers that encode rank and position.
 class Gradients {
  public:
   explicit Gradients(const std::vector<TensorDesc>& descs) {
@@ -45,7 +45,7 @@ class Gradients {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       float* values = tensors_[i].mutable_host<float>();
       for (int64_t k = 0; k < tensors_[i].desc().count(); ++k) values[k] = Value(rank, step, i, k);
-      tensors_[i].data();  // written back
+      tensors_[i].data();  // writes back
     }
   }
   static float Value(int rank, int step, size_t index, int64_t place) {
@@ -79,7 +79,7 @@ TEST(GradientReducer, LaysBucketsOutInOneBlock) {
   gradients[1].mutable_host<float>()[2] = 7;
   const GradientReducer reducer(communicator, gradients.device(), gradients.pointers(),
                                 {.buckets = 3});
-  // Of 4 * 1216 bytes with padding to 64; a third is 1622.
+  // 4 * 1216 bytes with padding to 64; a third is 1622.
   EXPECT_THAT(reducer.bucket_bytes(), ::testing::ElementsAre(448 + 64 + 256 + 4032, 64));
   const auto place = [&](int i) { return static_cast<char*>(gradients[i].data()); };
   std::vector<bool> awaited;
@@ -111,7 +111,7 @@ TEST(GradientReducer, ReducesWhateverBecomesReadyFirst) {
     for (int step = 0; step < kSteps; ++step) {
       gradients.Fill(rank, step);
       reducer.Start();
-      // In another order on each rank and in each step.
+      // The order differs for each rank and each step.
       for (size_t i = 0; i < counts.size(); ++i) {
         reducer.MarkReady((i * (rank + 2) + step) % counts.size());
       }
@@ -126,7 +126,7 @@ TEST(GradientReducer, ReducesWhateverBecomesReadyFirst) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Numbers that others wait for.
+// A counter that other threads wait for.
 class Counter {
  public:
   int operator++() {
@@ -217,7 +217,7 @@ class HeldCommunicator final : public Communicator {
   void Abort(std::exception_ptr) override {}
   void ThrowIfAborted() override {}
 
-  Counter reductions;  // that have begun
+  Counter reductions;  // started ones
   std::promise<void> release;
 };
 
@@ -254,7 +254,7 @@ TEST(GradientReducer, AFailureEndsTheWaitOnAllRanks) {
   EXPECT_EQ(errors, std::vector<std::string>(3, "link 3 is down"));
 }
 
-// Which buckets have been updated, in order, and by which thread.
+// Records which buckets have been updated, in order, and by which thread.
 class UpdateLog {
  public:
   GradientReducer::Update update() {
@@ -273,7 +273,7 @@ class UpdateLog {
     const std::lock_guard lock(mutex_);
     return threads_;
   }
-  // Waits until so many buckets have been updated.
+  // Waits until this many buckets have been updated.
   void Await(size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return buckets_.size() >= count; });
@@ -328,12 +328,12 @@ TEST(GradientReducer, UpdatesNothingThatBackwardStillUses) {
   });
 }
 
-// Running statistics are final before the first gradient is, and travel beside backward.
+// Running statistics are final before the first gradient is, and are reduced during backward.
 TEST(GradientReducer, TakesTheMeanOfBlocksBeforeTheLastGradientIsThere) {
   RunReducingRanks(3, [&](int rank, std::shared_ptr<Communicator> communicator) {
     Gradients gradients(Floats({64}));
     const auto watched = std::make_shared<WatchedCommunicator>(communicator);
-    // A narrow wire rounds gradients alone.
+    // A narrow wire type rounds only gradients.
     GradientReducer reducer(watched, gradients.device(), gradients.pointers(),
                             {.wire = DType::kBFloat16});
     std::vector<float> floats = {1000.5F * rank, 7.F};
@@ -409,7 +409,7 @@ TEST(GradientReducer, ACancelledPassUpdatesNoMore) {
     if (updates++ > 0) return;
     has_begun.set_value();
     may_end.get_future().wait();
-    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // whoever does not wait is faster
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // a thread without waits is faster
     has_ended = true;
   });
   for (const size_t i : {0, 1}) reducer.MarkReady(i), reducer.MarkUpdatable(i);
@@ -439,7 +439,7 @@ TEST(GradientReducer, AnUpdateThatFailsEndsTheWaitOnAllRanks) {
     reducer.MarkReady(0);
     reducer.MarkUpdatable(0);
     begun.wait();
-    if (rank == 0) {  // comes to the next bucket alone
+    if (rank == 0) {  // reaches the next bucket alone
       reducer.MarkReady(1);
       reducer.MarkUpdatable(1);
     }

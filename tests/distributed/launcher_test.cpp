@@ -57,9 +57,9 @@ TEST(Launcher, NobodyHasStartedSeveral) {
   EXPECT_FALSE(RanksFrom(Values{}));
   EXPECT_FALSE(RanksFrom(MpiValues("0", "1", "1")));
   EXPECT_FALSE(RanksFrom(TorchValues("0", "1")));
-  // The script of a Slurm job is one process, whatever its steps will be.
+  // The script of a Slurm job is one process, independent of its steps.
   EXPECT_FALSE(RanksFrom({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}));
-  // What other programs call so.
+  // Other programs use a variable of this name.
   EXPECT_FALSE(RanksFrom({{"RANK", "3"}}));
 }
 
@@ -117,7 +117,7 @@ TEST(Launcher, Torchrun) {
   EXPECT_EQ(RanksFrom(values)->store, "[fe80::1]:29501");
 }
 
-// srun --mpi=pmi2 has MPICH's variables, too.
+// srun --mpi=pmi2 sets MPICH's variables, too.
 TEST(Launcher, SrunWithPmi2) {
   Values values = SlurmValues("1", "4", "node[1-4]");
   values.merge(Values{{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"PMI_JOBID", "77.0"}});
@@ -132,7 +132,7 @@ TEST(Launcher, EachRunHasAnIdentity) {
 }
 
 TEST(Launcher, TheInnermostCounts) {
-  Values values = SlurmValues("1", "2", "node[1-2]");  // of the daemons of mpirun
+  Values values = SlurmValues("1", "2", "node[1-2]");  // for mpirun's daemons
   values.merge(MpiValues("5", "8", "4"));
   EXPECT_EQ(RanksFrom(values)->rank, 5);
   values.merge(TorchValues("7", "16"));

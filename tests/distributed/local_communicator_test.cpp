@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using testing::RandomValues;
 using testing::ViewOf;
 
-// Runs `body` on a thread per rank; returns what each threw ("" for nothing).
+// Runs `body` on a thread per rank; returns each one's error ("" for none).
 std::vector<std::string> RunThreads(int ranks, const std::function<void(Communicator&)>& body) {
   const auto communicators = MakeLocalCommunicators(ranks);
   std::vector<std::string> errors(ranks);
@@ -45,7 +45,7 @@ class LocalCommunicatorTest : public ::testing::Test {};
 using Types = ::testing::Types<double, float, float16, bfloat16>;
 TYPED_TEST_SUITE(LocalCommunicatorTest, Types);
 
-// What is left of a number that travels as a Wire.
+// A number after it was sent as a Wire.
 template <typename Wire, typename T>
 double Travelled(T value) {
   if (sizeof(Wire) >= sizeof(T)) return static_cast<double>(value);
@@ -123,7 +123,7 @@ TEST(LocalCommunicator, ManyCollectivesKeepTheirOrder) {
   EXPECT_EQ(errors, std::vector<std::string>(4));
 }
 
-// Rank 0 ends its sums in a pass before it begins the others; rank 1 does both at once.
+// Rank 0 ends its sums in a pass before it begins the others; rank 1 does both at the same time.
 TEST(LocalCommunicator, SumsInAPassDoNotMeetOtherCollectives) {
   const auto errors = RunThreads(2, [](Communicator& communicator) {
     const auto sum = [&](bool in_pass) {

@@ -1,4 +1,4 @@
-// What tests of communicators reduce.
+// Values that tests of communicators reduce.
 #pragma once
 
 #include <random>
@@ -14,13 +14,13 @@ TensorView ViewOf(std::vector<T>& values) {
   return {{Shape{static_cast<int64_t>(values.size())}, kDTypeOf<T>}, values.data()};
 }
 
-// Of memory that is filled already.
+// The event of memory that is already filled.
 inline Event& Filled() {
   static const std::unique_ptr<Event> event = MakeDevice(DeviceKind::kCpu)->MakeEvent();
   return *event;
 }
 
-// Of each rank.
+// Random values for each rank.
 template <typename T>
 std::vector<std::vector<T>> RandomValues(int ranks, size_t count) {
   std::mt19937 random(5);

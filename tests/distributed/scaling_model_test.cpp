@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMegabyte = 1e6;
 
-// Two GPUs of one machine: a reduction takes bytes / bandwidth, and `latency` before it begins.
+// Two GPUs of one machine: a reduction takes bytes / bandwidth, and `start` before it begins.
 Network TwoGpus(double bandwidth, double start = 0) {
   return {.algorithm = ReductionAlgorithm::kRingOrTree,
           .ranks_per_machine = 2,
@@ -45,7 +45,7 @@ TEST(ScalingModel, WhatIsFinalLastIsExposed) {
 }
 
 TEST(ScalingModel, ABucketHidesBehindLaterSteps) {
-  // From 10 to 20 ms of backward, and from 30 to 40; in one bucket from 30 to 50.
+  // From 10 to 20 ms of backward, and from 30 to 40; as one bucket from 30 to 50.
   const StepTimeline timeline = Timeline({0, 2});
   const ScalingPrediction two = PredictStep(timeline, TwoGpus(400 * kMegabyte), 2, 2);
   EXPECT_NEAR(two.step_ms, 46, 1e-9);
@@ -83,7 +83,7 @@ TEST(ScalingModel, ProcessorsUpdateABucketWhileTheNextIsReduced) {
   network.algorithm = ReductionAlgorithm::kMessages;
   StepTimeline timeline = Timeline({1, 2, 2});
   timeline.update_ms = 12;
-  // Of 10 ms each: reduced 30, 40 and 50 ms after the start of backward, updated in 4 ms each.
+  // 10 ms each: reduced 30, 40 and 50 ms after the start of backward, updated in 4 ms each.
   EXPECT_NEAR(PredictStep(timeline, network, 2, 3).step_ms, 5 + 54, 1e-9);
   EXPECT_NEAR(PredictStep(timeline, network, 2, 1).step_ms, 5 + 30 + 30 + 12, 1e-9);
   network.algorithm = ReductionAlgorithm::kRingOrTree;
@@ -118,9 +118,9 @@ TEST(ScalingModel, NcclTakesTheFasterOneOfRingAndTree) {
   // Large: a ring of 16 over the network. 2 * 15 / 16 GB at 50 GB/s, 2 * 14 and 2 * 1 messages.
   EXPECT_NEAR(CostOfReduction(network, 16, 1e9).seconds, 8e-6 + 0.0375 + 28 * 2e-6 + 2 * 5e-6,
               1e-12);
-  // Small: a tree. 2 * 7 messages within and 2 * 7 between 128 machines.
+  // Small: a tree. 2 * 7 messages within machines and 2 * 7 between 128 machines.
   EXPECT_NEAR(CostOfReduction(network, 1024, 0).seconds, 8e-6 + 14 * 2e-6 + 14 * 5e-6, 1e-12);
-  // Within a machine the network does not count.
+  // Within a machine the network is not used.
   EXPECT_NEAR(CostOfReduction(network, 8, 1e9).seconds, 8e-6 + 2e9 * 7 / 8 / 400e9 + 14 * 2e-6,
               1e-12);
   EXPECT_EQ(CostOfReduction(network, 1, 1e9).seconds, 0);
@@ -132,8 +132,8 @@ TEST(ScalingModel, MessagesCostProcessorTime) {
   const Network network{.ranks_per_machine = 2,
                         .latency_within = 1e-3,
                         .host = {.per_message = 1e-5, .per_byte = 1e-9, .per_summed_byte = 2e-9}};
-  // Two blocks: a header, two scatters and two gathers to and from one other; 3 exchanges and the
-  // header are 4 latencies. Half of the bytes twice, sent and received.
+  // Two blocks: a header, two scatters and two gathers to and from one other rank; 3 exchanges and
+  // the header are 4 latencies. Half of the bytes twice, sent and received.
   const double bytes = 4 * kBlock;
   const ReductionCost two = CostOfReduction(network, 2, bytes);
   EXPECT_NEAR(two.processor_seconds, 5 * 2 * 1e-5 + 2 * bytes * 1e-9 + bytes * 2e-9, 1e-12);
@@ -144,8 +144,8 @@ TEST(ScalingModel, MessagesCostProcessorTime) {
 }
 
 TEST(ScalingModel, SlowNetworksHideTheProcessor) {
-  // Four ranks on two machines: each rank sends a quarter of the values to each of the two others
-  // there, and its quarter of the sums to one of them: S * 2 * (2 + 1) / 4.
+  // Four ranks on two machines: each rank sends a quarter of the values to each of the two ranks on
+  // the other machine, and its quarter of the sums to one of them: S * 2 * (2 + 1) / 4.
   const Network network{
       .ranks_per_machine = 2, .bandwidth = 1e9, .latency = 0, .host = {.per_byte = 1e-10}};
   const ReductionCost four = CostOfReduction(network, 4, kBlock);
@@ -164,7 +164,7 @@ Network OneProcessor(int ranks_per_machine = 1) {
 }
 
 TEST(ScalingModel, CommunicationTakesProcessorTimeFromComputation) {
-  // Half of the processor each: the bucket from 10 to 30 ms of backward, the second step as well.
+  // Half of the processor each: the bucket from 10 to 30 ms of backward, and so the second step.
   StepTimeline timeline = Timeline({0});
   timeline.backward_ms = {10, 10};
   const ScalingPrediction two = PredictStep(timeline, OneProcessor(), 2, 1);
@@ -179,8 +179,8 @@ TEST(ScalingModel, WaitingLeavesTheProcessorToComputation) {
   network.latency = 0.030 / 10;  // 8 blocks of header, scatter and gather: 6 latencies
   const ReductionCost cost = CostOfReduction(network, 2, 4 * kMegabyte);
   ASSERT_NEAR(cost.seconds, 0.010 + 6 * 0.003, 1e-9);
-  // It wants 10 of 28 ms, and gets them: 20 ms of computation take 20 * 28 / 18 = 31.1 ms, of which
-  // 28 with the bucket.
+  // It needs 10 of 28 ms, and gets them: 20 ms of computation take 20 * 28 / 18 = 31.1 ms, 28 of
+  // them with the bucket.
   const ScalingPrediction two = PredictStep(timeline, network, 2, 1);
   EXPECT_NEAR(two.step_ms, 5 + 10 + 28 + (20 - 18) + 1, 1e-9);
 }

@@ -39,7 +39,7 @@ using testing::ViewOf;
 
 using Body = std::function<void(Communicator&)>;
 
-// Runs `body` for each rank on a thread of its own; what each threw ("" for nothing).
+// Runs `body` for each rank on its own thread. Returns each one's error ("" for none).
 std::vector<std::string> RunRanks(int ranks, const Body& body,
                                   const std::function<void(MembershipOptions*)>& change = nullptr) {
   const int port = FreePort();
@@ -68,8 +68,8 @@ class TcpCommunicatorTest : public ::testing::Test {};
 using TcpTypes = ::testing::Types<double, float, float16, bfloat16>;
 TYPED_TEST_SUITE(TcpCommunicatorTest, TcpTypes);
 
-// The means by threads and by processes, of which each rank's must have the same bits. `machines`:
-// the name of each rank's; empty: this one.
+// Expects each rank's means to have the same bits with threads and with processes. `machines`: the
+// name of each rank's machine; if empty, all are this machine.
 template <typename T>
 void ExpectTheBitsOfThreads(int ranks, size_t count, DType wire,
                             const std::vector<std::string>& machines = {}) {
@@ -167,7 +167,7 @@ TEST(TcpCommunicator, RefusesBlocksOfAnotherLengthThanExpected) {
     if (communicator.rank() == 2) return communicator.AllReduceSumInPass({});
     testing::ExchangeBlocks(communicator, /*surplus=*/1);
   });
-  // Whoever notices first tells all.
+  // The first rank that notices tells all.
   EXPECT_THAT(errors[1], AnyOf(HasSubstr("8 bytes in its collective 1 meets 7 bytes"),
                                HasSubstr("7 bytes in its collective 1 meets 6 bytes"),
                                HasSubstr("a tensor of 0 double in its collective 1")));
@@ -204,8 +204,8 @@ TEST(TcpCommunicator, AnErrorOfOneRankReachesAll) {
   }
 }
 
-// As where rank 0's connections close before its message is read. The time stands still: rank 0 has
-// all the time that it needs to explain itself.
+// Rank 0's connections close before its message is read. Time stands still, so rank 0 has all the
+// time that it needs to send its message.
 TEST(TcpCommunicator, Rank0MaySayWhyItsConnectionsClose) {
   const int port = FreePort();
   testing::TestClock clocks[3];
@@ -214,7 +214,7 @@ TEST(TcpCommunicator, Rank0MaySayWhyItsConnectionsClose) {
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
       Membership membership(LoopbackRank(rank, 3, port), clocks[rank]);
-      if (rank == 0) clocks[1].AwaitWaits(1);  // for rank 0's decision
+      if (rank == 0) clocks[1].AwaitWaits(1);  // until rank 0 decides
       if (rank == 2) clocks[0].AwaitWaits(1);
       const int accused = rank == 1 ? 0 : 2;
       try {
@@ -271,10 +271,10 @@ TEST(TcpCommunicator, RanksThatDoNotFitAreRefusedByAll) {
   }
 }
 
-// For what takes milliseconds.
+// The deadline of operations that take milliseconds.
 constexpr auto kNever = Socket::Clock::time_point::max();
 
-// Once somebody listens there.
+// Connects as soon as somebody listens on the port.
 Socket ConnectSoon(int port) {
   std::optional<Socket> socket;
   std::string why;
@@ -304,7 +304,7 @@ TEST(TcpCommunicator, StrangersAtThePortDoNoHarm) {
   EXPECT_THAT(errors, Each(""));
 }
 
-// A connection that is reset before anybody looks at it, as port scanners make them.
+// A connection that is reset before anybody looks at it, as port scanners make.
 void ConnectAndReset(int port) {
   const Socket socket = ConnectSoon(port);
   const linger at_once{1, 0};
@@ -351,7 +351,7 @@ TEST(TcpCommunicator, StrangersTakeLittleMemoryAndLittleLog) {
   }
   EXPECT_THAT(arrivals.strangers(), HasSubstr(", and 7 more"));
   EXPECT_LT(arrivals.strangers().size(), 500);
-  // A message of 1 MiB is announced by somebody who has proved nothing: the connection is closed.
+  // An unauthenticated client announces a message of 1 MiB: the connection is closed.
   Socket socket = ConnectSoon(port.port());
   const char length[] = {0, 0, 16, 0};
   socket.Send(length);
@@ -428,7 +428,7 @@ TEST(TcpCommunicator, ARankOfAnotherRunIsRefused) {
       try {
         MembershipOptions options = LoopbackRank(std::min(i, 1), 2, port);
         options.run = i == 2 ? "job 8" : "job 7";
-        if (i == 1) refused.wait();  // the other first
+        if (i == 1) refused.wait();  // the other one first
         MakeTcpCommunicator(options);
       } catch (const std::exception& error) {
         errors[i] = error.what();
@@ -455,7 +455,7 @@ TEST(TcpCommunicator, APortInUseIsTold) {
 TEST(TcpCommunicator, AHostWithoutAddressIsTold) {
   MembershipOptions options = LoopbackRank(1, 2, 29500);
   options.store.host = "no-such-host.invalid";
-  options.join_seconds = 0.3;  // a name that may come to be known until then
+  options.join_seconds = 0.3;  // the name may become known until then
   try {
     MakeTcpCommunicator(options);
     FAIL();

@@ -20,8 +20,8 @@ std::optional<std::string> WhyThereIsNoGpu() {
   return std::nullopt;
 }
 
-// Skips each test, saying why, where there is none. An environment that skips would have the tests
-// reported as passed.
+// If there is no GPU, skips each test with the reason. If an environment skipped, the tests would
+// be reported as passed.
 class NeedsGpu : public ::testing::EmptyTestEventListener {
  public:
   void OnTestStart(const ::testing::TestInfo&) override {

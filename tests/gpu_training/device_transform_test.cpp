@@ -1,5 +1,4 @@
-// use_gpu_transform: batches go to the device as bytes, and come out as the host would have made
-// them.
+// use_gpu_transform: batches go to the device as bytes, and the result is the same as on the host.
 #include <gtest/gtest.h>
 
 #include "caffe/blob.hpp"
@@ -44,8 +43,9 @@ TEST_F(CudaDeviceTransformTest, GivesTheHostsNumbers) {
   }
 }
 
-// Parsers write where the device fetches from, and may write there again only when it has. Here the
-// host is several passes ahead, and a weight's gradient sums what the passes saw.
+// Parsers write the memory that the device fetches, and may write it again only after the device
+// has fetched it. Here the host is several passes ahead, and a weight's gradient sums the passes'
+// data.
 TEST_F(CudaDeviceTransformTest, FetchesBatchesFromWhereTheyWereMade) {
   WriteGrayImages();
   for (const char* options : {"", "default_forward_type: FLOAT16"}) {

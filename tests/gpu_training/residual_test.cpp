@@ -28,7 +28,7 @@ std::string Sum(const std::string& name, const std::string& a, const std::string
                 name, "' top: '", name, "' } ");
 }
 
-// A block with a normalised shortcut, and one whose shortcut is the block before.
+// A block with a normalised shortcut, and one whose shortcut is the previous block's output.
 NetParameter Blocks() {
   NetParameter param;
   ParseTextProto(

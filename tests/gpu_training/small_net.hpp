@@ -8,8 +8,8 @@
 
 namespace caffe::testing {
 
-// Its products keep all bits of floats, and each run of it gives the same bits, so that GPUs can be
-// compared with the CPU and with themselves.
+// Its products keep all bits of floats, and each run is bit-identical, so that GPUs can be compared
+// with the CPU and with themselves.
 inline constexpr const char* kSmallNet = R"pb(
   name: "small"
   strict_fp32: true

@@ -34,7 +34,7 @@ std::vector<float> ValuesOf(Solver& solver) {
 
 constexpr int kIterations = 12;
 
-// Each captures, replays and reads while the other one does. Both nets are made by this thread.
+// Each net captures, replays and reads while the other one does. This thread makes both nets.
 TEST(CudaThreadsTest, NetsInTwoThreadsComeToWhatEachComesToAlone) {
   std::vector<std::vector<float>> alone, together;
   for (int seed = 1; seed <= 2; ++seed) {
@@ -69,7 +69,7 @@ TEST(CudaThreadsTest, NetsInTwoThreadsComeToWhatEachComesToAlone) {
   EXPECT_EQ(together, alone);
 }
 
-// A slot that serves again too early would change what an earlier copy brings.
+// If a slot was reused too early, an earlier copy would bring other values.
 TEST(CudaCopiesTest, SmallCopiesBringWhatWasThereWhenTheyWereMade) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   constexpr int kCopies = 200;

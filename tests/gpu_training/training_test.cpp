@@ -1,5 +1,5 @@
-// Whole nets on a GPU: what the executor, the data layers and the solver do for a device whose
-// memory the host cannot look into.
+// Whole nets on a GPU: tests the executor, the data layers and the solver on a device whose memory
+// the host cannot access.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ struct Trained {
   bool operator==(const Trained&) const = default;
 };
 
-// How many items reach the loss differs from batch to batch.
+// The number of items that reach the loss differs from batch to batch.
 constexpr const char* kFilteredNet = R"pb(
   name: "filtered"
   strict_fp32: true
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "larc_eta: 0.01 larc_turbo: true",
                       "type: 'LAMB' base_lr: 0.01 momentum: 0.9 clip_gradients: 0.5 iter_size: 2"));
 
-// What the GPU has come to after `train`, with recorded steps or with none.
+// The GPU's state after `train`, with or without recorded steps.
 Trained TrainOnGpu(bool replays, const SolverParameter& param,
                    const std::function<void(Solver&)>& train) {
   if (!replays) ::setenv("CAFFE_DISABLE_PASSES", "capture-graph", 1);
@@ -164,7 +164,7 @@ TEST_P(ReplayedCudaTrainingTest, ComesToTheSameAsStepByStep) {
   ExpectReplayedAsStepByStep(SmallSolver(GetParam()), [](Solver& solver) { solver.Step(7); });
 }
 
-// Rates differ from step to step, so numbers of a recorded one would show.
+// Learning rates differ from step to step, so that replaying old numbers would be noticed.
 INSTANTIATE_TEST_SUITE_P(
     Solvers, ReplayedCudaTrainingTest,
     ::testing::Values(
@@ -279,7 +279,7 @@ TEST(CudaTrainingTest, ASkippedStepLeavesNothingBehind) {
   EXPECT_NE(StateOf(solver).parameters, before.parameters);
 }
 
-// With reports and losses that lag.
+// This holds even though reports and losses lag.
 TEST(CudaTrainingTest, HundredSkippedStepsNameTheLayerOfAnInfiniteGradient) {
   constexpr char kRoot[] = R"pb(
     global_grad_scale: 2
@@ -326,7 +326,7 @@ TEST(CudaTrainingTest, HundredSkippedStepsNameTheLayerOfAnInfiniteGradient) {
   }
 }
 
-// The host hears of the loss of the last iteration after its update.
+// The host learns the loss of the last iteration after its update.
 TEST(CudaTrainingTest, AnEndWithoutFiniteWeightsIsAnError) {
   const testing::TemporaryFolder folder;
   Caffe::set_mode(Caffe::GPU);
@@ -344,7 +344,7 @@ TEST(CudaTrainingTest, AnEndWithoutFiniteWeightsIsAnError) {
     EXPECT_FALSE(std::filesystem::exists(folder.path(file))) << file;
 }
 
-// How often steps ran that make copies of weights in another type or layout.
+// How often steps ran that copy weights to another type or layout.
 int64_t CopiesMade(Net& net) {
   const Executor& executor = TrainingNet(net).executor();
   const size_t copies = executor.program().copies.size();
@@ -366,7 +366,7 @@ TEST(CudaTrainingTest, TheUpdateWritesCopiesOfWeights) {
     EXPECT_GT(first, 0);
     solver.Step(3);
     EXPECT_EQ(CopiesMade(net), first);
-    // What it has written is what the weights are.
+    // The update's copies equal the weights.
     float loss = 0, anew = 0;
     loss = TrainingNet(net).Forward(100);
     for (const Net::LearnableParam& learnable : net.learnable_params())
@@ -409,7 +409,7 @@ TEST(CudaTrainingTest, WeightsFromOutsideBeforeASkippedStepAreConvertedAnew) {
   EXPECT_NEAR(loss, std::log(4.0f), 1e-2);
 }
 
-// The host hears of clipped and skipped steps while the next one runs, and of none twice.
+// The host learns of clipped and skipped steps while the next one runs, and of none twice.
 TEST(CudaTrainingTest, EachStepIsReportedOnce) {
   Caffe::set_mode(Caffe::GPU);
   Solver solver(SmallSolver("type: 'SGD' base_lr: 0.05 clip_gradients: 0.001"),

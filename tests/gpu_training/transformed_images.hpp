@@ -33,7 +33,7 @@ class TransformedImages : public ::testing::Test {
   }
   ~TransformedImages() override { Caffe::set_mode(Caffe::CPU); }
 
-  // A net on the mode's device, that reads the images as `options` say.
+  // A net on the mode's device that reads the images with the given options.
   std::unique_ptr<Net> Make(Caffe::Brew mode, const std::string& net_options, int batch_size,
                             const std::string& transform) {
     NetParameter param;
@@ -58,7 +58,7 @@ class TransformedImages : public ::testing::Test {
     return false;
   }
 
-  // Three images of one shade each, in the place of the others.
+  // Replaces the images by three that have one shade each.
   void WriteGrayImages() const {
     std::ofstream(folder_.path("list.txt")) << "dark.jpg 0\nbright.jpg 1\nbrighter.jpg 2\n";
     uint8_t gray = 10;

@@ -1,4 +1,4 @@
-// Each layer type has a description, as the registry and the schema have it.
+// Each layer type has a description that agrees with the registry and the schema.
 #include "caffe/layer_catalogue.hpp"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ TEST(LayerCatalogueTest, TypesThatAreRefusedAreMarked) {
   EXPECT_THAT(FormatLayerType("ReLU"), Not(HasSubstr("ot supported")));
 }
 
-// Zero is a class of its own, so a reader must not believe that it is ignored.
+// Zero is a separate class, so a reader must not believe that it is ignored.
 TEST(LayerCatalogueTest, FieldsWithoutADefaultShowNone) {
   std::map<std::string, std::string> defaults;
   for (const LayerOptions& options : OptionsOfLayer("Accuracy")) {

@@ -1,4 +1,4 @@
-// Whether a result may have the memory of what it is made of.
+// Tests whether a result may use the memory of its inputs.
 #include <gtest/gtest.h>
 
 #include "caffe/graph/graph.hpp"

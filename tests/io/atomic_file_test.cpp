@@ -55,8 +55,8 @@ TEST(AtomicFileTest, FollowsTheUmaskAndKeepsTheModeOfAFileThatIsReplaced) {
 TEST(ReadFileTest, ReadsAPipeThatSomebodyWritesTo) {
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  // Open for reading too, it neither waits for the reader nor loses it: a pipe whose reader saw no
-  // writer and left would kill whoever had just opened it to write.
+  // The file is also open for reading, so it neither waits for the reader nor loses it: if a reader
+  // saw no writer and left, the pipe would kill a process that had just opened it to write.
   std::fstream file(folder / "pipe");
   const int pipe = ::open((folder / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
   std::atomic<bool> is_read = false;
@@ -140,7 +140,7 @@ TEST(AtomicFileTest, RemovesWhatAKilledProcessLeftOfTheSameFile) {
   for (const char* name : {"b.tmp.abc123", "a.tmp.abc", "a.tmp"}) {
     EXPECT_TRUE(fs::exists(folder / name)) << name;
   }
-  EXPECT_EQ(CountFiles(folder.path()), 5);  // and the one that is being written
+  EXPECT_EQ(CountFiles(folder.path()), 5);  // including the one that is being written
 }
 
 TEST(AtomicFileTest, SeveralFilesAreDurableBeforeTheFirstAppears) {

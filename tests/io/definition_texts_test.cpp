@@ -24,7 +24,7 @@ std::string Check(const std::string& text) {
   return ErrorText<InvalidArgument>([&] { CheckTexts(definition); });
 }
 
-// A net's name with a line break once stood in the log as a line of its own, "ERROR" in red.
+// A net's name with a line break once appeared in the log as a separate line, "ERROR" in red.
 TEST(DefinitionTextsTest, RefusesControlCharacters) {
   EXPECT_THAT(Check<NetParameter>(R"(name: "n\nE1121 FAKE\033[31m")"),
               HasSubstr(R"(name is 'n\x0aE1121 FAKE\x1b[31m', which holds control)"));

@@ -80,7 +80,7 @@ TEST_F(DetectionFilesTest, WritesCoco) {
   EXPECT_EQ(Read("found_.json"), "[]\n");
 }
 
-// By number, as its classes' names are none.
+// Written by number, because the classes have no names in the label map.
 TEST_F(DetectionFilesTest, WritesIlsvrcOfTheFirstImages) {
   Write("labels.prototxt", "item { name: 'n02672831' label: 1 } item { name: 'n2' label: 2 }");
   param_.set_output_format("ILSVRC");

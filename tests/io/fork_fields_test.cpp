@@ -7,7 +7,7 @@
 namespace caffe {
 namespace {
 
-// A layer as a fork writes it: its options under the fork's number.
+// A layer as a fork writes it, with its options under the fork's number.
 LayerParameter ForkLayer(const std::string& type, int number,
                          const google::protobuf::Message& options) {
   LayerParameter layer;
@@ -15,7 +15,7 @@ LayerParameter ForkLayer(const std::string& type, int number,
   layer.set_type(type);
   google::protobuf::UnknownFieldSet* unknown = layer.GetReflection()->MutableUnknownFields(&layer);
   unknown->AddLengthDelimited(number, options.SerializePartialAsString());
-  LayerParameter read;  // where the number is that of another field of ours, it lands there
+  LayerParameter read;  // if the number belongs to another field of ours, it lands there
   EXPECT_TRUE(read.ParseFromString(layer.SerializeAsString()));
   return read;
 }
@@ -85,7 +85,7 @@ TEST(ForkFieldsTest, LeavesTheRestAlone) {
   EXPECT_EQ(Adopted(layer).bn_param().eps(), 2);
 }
 
-// Fields that belong to the type beside its options.
+// Fields that belong to the type in addition to its options.
 TEST(ForkFieldsTest, LeavesTheTypesOtherFieldsAlone) {
   LayerParameter layer;
   for (const char* text : {"type: 'FocalLoss' softmax_param { engine: CAFFE }",
@@ -95,9 +95,9 @@ TEST(ForkFieldsTest, LeavesTheTypesOtherFieldsAlone) {
   }
 }
 
-// What is no such message is dropped, and the layer and its weights stay.
+// A message that cannot be read is dropped, and the layer and its weights stay.
 TEST(ForkFieldsTest, DropsWhatItCannotRead) {
-  FillerParameter other;  // field 1 is a string, that of InterpParameter a number
+  FillerParameter other;  // field 1 is a string, in InterpParameter a number
   other.set_type("xavier");
   LayerParameter layer = ForkLayer("Interp", 2143, other);
   layer.add_blobs()->add_data(1);

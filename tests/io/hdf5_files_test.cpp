@@ -32,7 +32,7 @@ std::string Format(const std::string& file) {
   return testing::SourcePath("tests/golden/formats/" + file);
 }
 
-// Skips in a build without HDF5 instead of failing.
+// Skips tests in a build without HDF5 instead of failing.
 class Hdf5FilesTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -125,7 +125,7 @@ TEST_F(Hdf5FilesTest, NamesFileAndDatasetInErrors) {
   EXPECT_THAT(ErrorText<IoError>([&] { reader.LinksOf("word"); }), HasSubstr("no such group"));
 }
 
-// A limit of the files' size stands in for a full disk.
+// A limit on the file size stands in for a full disk.
 TEST_F(Hdf5FilesTest, AFileThatDoesNotFitLeavesTheLibraryUsable) {
   const std::vector<float> values(100'000, 1);
   const auto write = [&](const std::string& path) {
@@ -176,7 +176,7 @@ TEST_F(Hdf5FilesTest, ReadsSolverStateThatBvlcCaffeWrote) {
   EXPECT_THAT(reader.ReadFloats("history/0"), SizeIs(reader.ShapeOf("history/0").count()));
 }
 
-// Processes that this one has started.
+// The processes that this one has started.
 std::vector<pid_t> Children() {
   std::vector<pid_t> children;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -186,8 +186,8 @@ std::vector<pid_t> Children() {
   return children;
 }
 
-// The library crashes on some damaged files; which ones differs by its version, so a signal from
-// outside stands in for that.
+// The library crashes on some damaged files; which ones depends on its version, so an external
+// signal stands in for that.
 TEST_F(Hdf5FilesTest, ACrashOfTheLibraryIsAnError) {
   const std::string path = folder_ / "a.h5";
   Hdf5Writer writer(path);
@@ -197,7 +197,7 @@ TEST_F(Hdf5FilesTest, ACrashOfTheLibraryIsAnError) {
   ASSERT_THAT(Children(), SizeIs(2));
   kill(Children()[0], SIGSEGV);
 #ifdef __SANITIZE_ADDRESS__
-  const std::string signal;  // which the sanitizer takes
+  const std::string signal;  // the sanitizer takes it
 #else
   const std::string signal = " (Segm";
 #endif
@@ -212,7 +212,7 @@ TEST_F(Hdf5FilesTest, ACrashOfTheLibraryIsAnError) {
   EXPECT_THAT(Children(), SizeIs(0));
 }
 
-// By Linux, when memory runs short.
+// Linux kills the reader when memory runs short.
 TEST_F(Hdf5FilesTest, AKilledReaderSaysNothingAgainstTheFile) {
   Hdf5Writer writer(folder_ / "a.h5");
   writer.WriteInteger("iter", 7);

@@ -31,7 +31,7 @@ TEST(JsonTest, IsReadBackAsItWas) {
   EXPECT_EQ(layer.struct_value().fields().at("count").number_value(), 7);
 }
 
-// Two names that differ in such bytes stay two.
+// Two names that differ in such bytes stay different.
 TEST(JsonTest, NamesNeedNotBeUtf8) {
   JsonObject object;
   PutJson(AddJson(&object, "layers"), "name\xe9", "d\xe9");

@@ -37,7 +37,7 @@ TEST(LayerPositionTest, FindsLayersOfTheOldForm) {
   EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'b' (ReLU): wrong"), file + ":3:3");
 }
 
-// As a net is read with -lenient: its errors come later, when nobody reads leniently any more.
+// A net is read with -lenient, but its errors come later, when reading is no longer lenient.
 TEST(LayerPositionTest, PassesOverWhatLenientReadingLeavesOut) {
   const TemporaryFolder folder;
   const std::string file = folder / "net.prototxt";

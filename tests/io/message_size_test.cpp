@@ -21,7 +21,7 @@ std::string Repeat(const std::string& part, int count) {
   return text;
 }
 
-// What protobuf itself says that the parsed message takes, against what was measured before.
+// Compares the size that protobuf reports for the parsed message with the size measured before.
 template <typename M>
 void ExpectRight(const std::string& bytes) {
   M message;

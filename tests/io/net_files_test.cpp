@@ -30,7 +30,7 @@ std::string Repeated(const std::string& text, int count) {
   return all;
 }
 
-// The stack once ended, and the process with it.
+// Such texts once overflowed the stack, which ended the process.
 TEST(NetFilesTest, IssueDeepTextsAreErrors) {
   const TemporaryFolder folder;
   for (const char* opening : {"layer {", "unknown {", "unknown <", "unknown: [", "["}) {

@@ -1,6 +1,6 @@
-// caffe.proto against the list of fields that BVLC Caffe and NVCaffe have: schema.tsv and enums.tsv
-// hold every field and enum value of both as facts (name, number, label, type, default, packed).
-// A field that differs between them is there twice.
+// Compares caffe.proto with the fields of BVLC Caffe and NVCaffe: schema.tsv and enums.tsv hold
+// every field and enum value of both as facts (name, number, label, type, default, packed). A field
+// that differs between them is listed twice.
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 
-constexpr int kOwnNumbers = 20000;  // from here up fields are ours
-// In a layer, where plug-ins have numbers from 10000 on.
+constexpr int kOwnNumbers = 20000;  // fields from here on are ours
+// The same for layers, where plug-ins have numbers from 10000 on.
 constexpr int kOwnNumbersOfLayers = 9000;
 
 // One row of schema.tsv.
@@ -47,7 +47,7 @@ std::vector<std::vector<std::string>> ReadTable(const std::string& name, size_t 
   return rows;
 }
 
-// Where BVLC and NVCaffe disagree, one of the two rows is not ours.
+// If BVLC and NVCaffe disagree, one of the two rows does not apply to us.
 bool IsOverruled(const Row& row) {
   static const std::set<std::string> kOverruled = {
       "BatchNormParameter.use_global_stats=false",  // absent means "in testing"
@@ -57,7 +57,7 @@ bool IsOverruled(const Row& row) {
   return kOverruled.count(row.message + "." + row.field + "=" + row.default_value) > 0;
 }
 
-// NVCaffe keeps numbers that both use; BVLC's fields have these instead.
+// NVCaffe keeps the numbers that both use; BVLC's fields have these instead.
 std::string OurNumber(const Row& row) {
   static const std::map<std::string, std::string> kMoved = {
       {"LayerParameter.parameter_param", "1145"},    {"LayerParameter.recurrent_param", "151"},
@@ -161,7 +161,7 @@ TEST(SchemaTest, HasNoOtherFieldBelowItsOwnNumbers) {
     return is_ceil_mode || (field.containing_type() == LayerParameter::descriptor() &&
                             field.number() >= 2001 && field.number() <= 2999);
   };
-  // Messages that only fields of our own hold are ours as a whole.
+  // Messages that only our own fields use are entirely ours.
   for (const Descriptor* message : messages) {
     for (int i = 0; i < message->field_count(); ++i) {
       const FieldDescriptor* field = message->field(i);

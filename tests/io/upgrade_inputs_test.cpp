@@ -16,7 +16,7 @@ NetParameter ParseNet(const std::string& text) {
   return net;
 }
 
-// Expects that `before` becomes `after`, and that the log says `warning`.
+// Expects that `before` becomes `after`, and that the log contains `warning`.
 void ExpectLeftOut(const std::string& before, const std::string& after,
                    const std::string& warning) {
   SCOPED_TRACE(before);

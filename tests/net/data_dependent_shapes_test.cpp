@@ -1,4 +1,4 @@
-// Layers whose tops' shapes depend on data make the net plan anew in the middle of a pass.
+// Layers whose tops' shapes depend on data make the net plan again in the middle of a pass.
 #include <gtest/gtest.h>
 
 #include <fstream>

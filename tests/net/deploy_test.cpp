@@ -19,7 +19,7 @@ NetParameter DeployOf(const std::string& text, const std::vector<std::string>& i
   param.mutable_state()->set_phase(TEST);
   const Net net(param, {.keep_all = false, .with_backward = false, .allocate = false});
   NetParameter deploy = DeployNet(net, inputs);
-  // It is a net.
+  // The result is a valid net.
   const Net built(deploy, {.allocate = false});
   return deploy;
 }
@@ -51,7 +51,7 @@ TEST(DeployTest, ScoresBecomeProbabilities) {
   EXPECT_FALSE(net.has_state());
 }
 
-// As GoogLeNet's, which help the layers before them to learn.
+// Like GoogLeNet's, which help the layers before them to learn.
 TEST(DeployTest, LossesInTheMiddleAreNoAnswers) {
   const NetParameter net = DeployOf(std::string(kData) + R"(
     layer { name: 'side' type: 'InnerProduct' bottom: 'ip' top: 'side'

@@ -1,5 +1,5 @@
-// The plan that `caffe train` runs says which layer first made a NaN, and in which blob, where that
-// layer has been fused with others and memory is reused.
+// The plan that `caffe train` runs says which layer first produced a NaN, and in which blob, even
+// if that layer has been fused with others and memory is reused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,11 +18,11 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Case {
-  const char* culprit;  // the layer's text but for its bottom and top
+  const char* culprit;  // the layer's text except for its bottom and top
   const char* place;
 };
 
-// A convolution, the culprit, and a ReLU behind it, which a convolution follows.
+// A convolution, the culprit, a ReLU after it, and another convolution.
 std::string NetWith(const std::string& types, const Case& one) {
   return "state { phase: TRAIN } " + types + R"(
       layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }

@@ -1,4 +1,4 @@
-// What nets of precision INT8 ask for.
+// Requirements of nets of precision INT8.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST_F(Int8NetTest, RefusesAnotherNetsCalibration) {
                     HasSubstr("run caffe calibrate on this net")));
 }
 
-// The fields of the definition, and what comes first.
+// Tests the fields of the definition, and their precedence.
 TEST_F(Int8NetTest, TheDefinitionMaySaySo) {
   NetParameter param = Definition(TEST);
   param.set_precision(INT8);
@@ -74,12 +74,12 @@ TEST_F(Int8NetTest, TheDefinitionMaySaySo) {
   EXPECT_EQ(net.name(), "small");
   const Net not_asked(Definition(TEST, "precision: FP32"),
                       {.precision = INT8, .calibration = folder_.path("net.json")});
-  param.set_default_forward_type(FLOAT);  // a default type comes first, and reads no file
+  param.set_default_forward_type(FLOAT);  // a default type takes precedence, and reads no file
   param.set_calibration(folder_.path("missing.json"));
   const Net in_float(param);
 }
 
-// A net that trains may name the file that it does not have yet.
+// A net that trains may name a file that does not exist yet.
 TEST_F(Int8NetTest, OnlyInt8ReadsTheFile) {
   NetParameter param = Definition(TRAIN);
   param.set_calibration(folder_.path("missing.json"));

@@ -1,5 +1,5 @@
-// Issue: in place behind a layer without a gradient, a diff in 16 bits did not fit its blob
-// (internal error). Found by dag_fuzz, seed 1929.
+// Issue: if an in-place layer followed a layer without a gradient, a 16-bit diff did not fit its
+// blob (internal error). Found by dag_fuzz, seed 1929.
 #include <gtest/gtest.h>
 
 #include "caffe/io/text_format.hpp"

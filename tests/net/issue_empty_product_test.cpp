@@ -1,5 +1,5 @@
-// Where a Filter selects nothing, the products behind it have no rows. oneDNN divided by them when
-// it made its kernel for bfloat16, which ended the process.
+// If a Filter selects nothing, the products after it have no rows. oneDNN divided by that number
+// when it made its kernel for bfloat16, which ended the process.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Parameters that layers share are one storage under several blobs. A blob that shows another type
-// than the storage's kept showing its copy after a run had written through another one of them.
+// Parameters that layers share are one storage under several blobs. A blob that shows a type other
+// than the storage's kept showing its old copy after a run had written through another of the
+// blobs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +55,7 @@ TEST(IssueSharedMirrorTest, ABlobThatIsGoneIsNotAsked) {
     sharer.mutable_cpu_data<double>()[0] = 1;
     EXPECT_EQ(owner.cpu_data<float>()[0], 1);
     sharer.mutable_cpu_data<double>()[0] = 2;
-    sharer.ShareData(other);  // drops what was not read
+    sharer.ShareData(other);  // drops the unread value
     sharer.mutable_cpu_data<double>()[0] = 3;
     EXPECT_EQ(owner.cpu_data<float>()[0], 1);
   }
@@ -74,7 +75,7 @@ TEST(IssueSharedMirrorTest, MemoryOfAnotherTypeIsRefused) {
                                    "type float; give both layers one type"));
 }
 
-// A net that shares its weights with one in which they are set.
+// A net that shares its weights with a net in which they are set.
 TEST(IssueSharedMirrorTest, ANetReadsWhatIsPendingInTheBlobsOfAnother) {
   constexpr char kNet[] = R"(
       layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 } } }

@@ -1,4 +1,4 @@
-// Passes whose losses are asked for later.
+// Passes whose losses are requested later.
 #include <gtest/gtest.h>
 
 #include "caffe/io/text_format.hpp"

@@ -16,7 +16,7 @@ std::unique_ptr<Net> NetWith(const std::string& layers) {
       layers);
 }
 
-// Published nets have layers like two 'relu' by mistake, which Caffe takes.
+// Published nets have layers like two 'relu' by mistake, which Caffe accepts.
 TEST(LayerNamesTest, MayBeUsedTwiceByLayersWithoutWeights) {
   const auto net = NetWith(
       "layer { name: 'a' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 } } "

@@ -19,7 +19,7 @@ TEST(MemoryShortageTest, NamesNeedFreeMemoryAndTheLargestBatchThatFits) {
   EXPECT_THAT(text, ::testing::HasSubstr("batch_size 128 fits, 256 does not"));
 }
 
-// What is taken later by others is no memory of the plan's, nor of a smaller batch's.
+// Memory that libraries take later is available neither to the plan nor to a smaller batch.
 TEST(MemoryShortageTest, LeavesRoomForLibraries) {
   EXPECT_EQ(MemoryShortage({10 * kGiB, kGiB, kGiB, kGiB}, 13 * kGiB, 256), "");
   const std::string text = MemoryShortage({8 * kGiB, kGiB, kGiB, 2 * kGiB}, 8 * kGiB, 256);
@@ -28,7 +28,7 @@ TEST(MemoryShortageTest, LeavesRoomForLibraries) {
   EXPECT_THAT(text, ::testing::HasSubstr("batch_size 128 fits"));
 }
 
-// Half a byte too little: the batch that is too large is not offered.
+// One byte is missing: the batch size that is too large is not offered.
 TEST(MemoryShortageTest, OffersASmallerBatchThanThePlans) {
   const std::string text = MemoryShortage({1000, 0, 0}, 999, 10);
   EXPECT_THAT(text, ::testing::HasSubstr("batch_size 9 fits"));

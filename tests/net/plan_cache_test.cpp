@@ -1,4 +1,4 @@
-// A net keeps the plans of shapes that it had before.
+// A net keeps the plans of shapes that it has seen.
 #include <gtest/gtest.h>
 
 #include "caffe/blob.hpp"
@@ -22,7 +22,7 @@ constexpr char kPlannedNet[] = R"(
           reduction_param { operation: SUMSQ } }
 )";
 
-// Output of one pass over `images` of size x size, and the gradient of the first weights.
+// The output of one pass over `images` of size x size, and the gradient of the first weights.
 std::vector<float> NumbersOfPass(Net& net, int images, int size) {
   Blob& data = *net.blob_by_name("data");
   data.Reshape({images, 3, size, size});
@@ -67,7 +67,7 @@ TEST_P(PlanCacheTest, AnImagePyramidIsCompiledOnce) {
   }
 }
 
-// A plan that never ran must not keep for itself what it was offered.
+// A plan that never ran must not keep the memory that it was offered.
 TEST_P(PlanCacheTest, MemoryIsHandedOnByAPlanThatDidNotRun) {
   Net net(testing::ParseNet(kPlannedNet), {.keep_all = GetParam(), .seed = 5});
   NumbersOfPass(net, 2, 8);

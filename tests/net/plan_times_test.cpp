@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Two equal convolutions, kernels that want indices or labels, and a call of the host.
+// Two equal convolutions, kernels that need indices or labels, and a host call.
 constexpr const char* kTimedNet = R"(
   layer { name: "data" type: "Input" top: "x" top: "t"
           input_param { shape { dim: 4 dim: 8 dim: 6 dim: 6 } shape { dim: 4 } } }

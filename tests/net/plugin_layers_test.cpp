@@ -43,7 +43,7 @@ TEST(PluginLayersTest, ThatMakeNothing) {
               HasSubstr("layer 'l' (Silent): emits no operation that makes top 'y'"));
 }
 
-// However small: the gradient of a mean over many items is far below 1.
+// Even if it is small: the gradient of a mean over many items is far below 1.
 TEST(PluginLayersTest, WithAWrongGradientAreFound) {
   for (const Precision precision : {FP64, FP32}) {
     const std::unique_ptr<Net> net = Build("HalfGradient", precision);

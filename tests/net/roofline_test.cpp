@@ -20,7 +20,7 @@ std::unique_ptr<Net> PlannedProducts(Precision precision) {
       param, NetOptions{.keep_all = false, .precision = precision, .allocate = false});
 }
 
-// Of the product of forward: 2 * 64 * 128 * 32 operations.
+// The time of forward's product: 2 * 64 * 128 * 32 operations.
 double ForwardProductMs(const DevicePeaks& peaks, Precision precision = FP32) {
   const std::unique_ptr<Net> net = PlannedProducts(precision);
   const PlanTimes times = RooflineOfPlan(*net, std::nullopt, peaks);
@@ -39,7 +39,7 @@ TEST(Roofline, AStepTakesTheLongerOfArithmeticAndMemory) {
   const double launch = ForwardProductMs({kEndless, kEndless, kEndless, kEndless, kEndless, 0});
   EXPECT_GT(launch, 0) << "a kernel is launched";
   EXPECT_LT(launch, 0.1);
-  // Half of the peak of products, four fifths of that of the memory.
+  // Half of the peak for products, four fifths of the peak for memory.
   const DevicePeaks slow_products = {kEndless, kEndless, kEndless, kFlops, kEndless, 0};
   EXPECT_NEAR(ForwardProductMs(slow_products), launch + 2000, 1e-6);
   const DevicePeaks slow_memory = {kBytes, kEndless, kEndless, kEndless, kEndless, 0};

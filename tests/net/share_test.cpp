@@ -15,8 +15,8 @@
 namespace caffe {
 namespace {
 
-// Its convolution has channels enough for weights in an order of the kernel's own, with the
-// normalisation folded in.
+// Its convolution has enough channels for weights in the kernel's own order, with the normalisation
+// folded in.
 constexpr char kSharedNet[] = R"(
     state { phase: TEST }
     layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 16 dim: 9 dim: 9 } } }
@@ -44,7 +44,7 @@ class ShareTest : public ::testing::Test {
     return {output.cpu_data<float>(), output.cpu_data<float>() + output.count()};
   }
 
-  // Where the copies of weights lie.
+  // The addresses of the copies of weights.
   static std::vector<const void*> CopiesOf(Net& net) {
     Executor& executor = TrainingNet(net).executor();
     std::vector<const void*> places;
@@ -85,7 +85,7 @@ TEST_F(ShareTest, ThreadsRunAtATime) {
   EXPECT_THAT(wrong, ::testing::Each(0));
 }
 
-// The net that notices first makes copies of its own: others may be reading the old ones.
+// The first net that notices makes its own copies, because others may be reading the old ones.
 TEST_F(ShareTest, ChangedWeightsAreSeenByAll) {
   const std::unique_ptr<Net> other = net_.Share();
   const std::vector<float> before = Run(*other, 0.5f);

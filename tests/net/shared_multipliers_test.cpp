@@ -13,7 +13,7 @@ namespace {
 using testing::ErrorText;
 using ::testing::HasSubstr;
 
-// Two layers with one weight; what each says of it.
+// Two layers that share one weight, each with its own options for it.
 NetParameter Tied(const std::string& first, const std::string& second) {
   NetParameter param;
   ParseTextProto(StrCat(R"(

@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using testing::ErrorText;
 using ::testing::HasSubstr;
 
-// Layer 'tied' has the weights of 'one' and a bias of its own.
+// Layer 'tied' has the weights of 'one' and its own bias.
 constexpr char kShared[] = R"(
   layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
   layer { name: "one" type: "InnerProduct" bottom: "x" top: "a" param { name: "w" }
@@ -51,7 +51,8 @@ class WeightFilesTest : public ::testing::Test {
     return values;
   }
 
-  // Whether a net of another seed has the same numbers after it has read the file of a first one.
+  // Expects that a net with another seed has the same numbers after it has read the first one's
+  // file.
   void ExpectRoundTrip(const std::string& text, bool in_double = false) {
     const Net first = Make(text, 1, in_double);
     Net second = Make(text, 2, in_double);
@@ -82,7 +83,7 @@ TEST_F(WeightFilesTest, ALayersGroupMayHoldThatOfAnother) {
       scale_param { filler { type: "gaussian" std: 1 } } })");
 }
 
-// As in a damaged file, or by hard links.
+// Such groups exist in a damaged file, or through hard links.
 TEST_F(WeightFilesTest, GroupsWithoutAnEndAreRefused) {
   const std::string file = folder_.path("net.caffemodel.h5");
   {

@@ -1,12 +1,12 @@
-// NCCL's functions that this project calls, for ranks that are threads of one process and share one
-// GPU, which NCCL itself refuses. With it streams, events, captures and launches of a real GPU meet
-// reductions where there is only one:
+// The NCCL functions that this project calls, for ranks that are threads of one process and share
+// one GPU, which NCCL itself refuses. With it, streams, events, captures and launches of a real GPU
+// can be tested together with reductions on a machine with one GPU:
 //   CAFFE_TEST_RANKS_PER_GPU=2 CAFFE_CUDA_LIBRARY_PATH=FOLDER_OF_THIS caffe train -gpu 0,1 ...
-// Communicators do not block, as this project makes them. A wrong call ends the program.
+// Communicators do not block, as in this project. A wrong call ends the program.
 //
-// CAFFE_TEST_NCCL_SPIN=1: each rank's part holds a block of the GPU until the parts of all have
-// begun, as NCCL's kernels do, so that a call of the host that waits for the device while a rank is
-// missing is a hang. It ends after some seconds, with an error.
+// CAFFE_TEST_NCCL_SPIN=1: each rank's part occupies a block of the GPU until the parts of all ranks
+// have begun, like NCCL's kernels. So a host call that waits for the device while a rank is missing
+// hangs. The wait ends after some seconds, with an error.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -42,7 +42,7 @@ struct Parts {
   void* data[kMostRanks];
 };
 
-// In the order of the ranks, so that the result has the same bits each time.
+// Sums in the order of the ranks, so that the result has the same bits each time.
 template <typename T, typename Sum>
 __global__ void Average(Parts parts, int ranks, size_t count) {
   const size_t step = size_t{gridDim.x} * blockDim.x;
@@ -55,7 +55,7 @@ __global__ void Average(Parts parts, int ranks, size_t count) {
   }
 }
 
-// `host`: [0] an abort, which ends the wait, [1] becomes 1 where it took too long.
+// `host`: [0] set on abort, which ends the wait; [1] becomes 1 if it took too long.
 __global__ void Meet(unsigned* begun, unsigned wanted, volatile unsigned* host) {
   atomicAdd(begun, 1u);
   const long long begin = clock64();
@@ -73,7 +73,7 @@ struct Reduction {
   ncclDataType_t type = ncclFloat32;
   int arrived = 0, gone = 0;
   std::vector<cudaEvent_t> filled;
-  cudaEvent_t done = nullptr;  // null until the last rank has come
+  cudaEvent_t done = nullptr;  // null until the last rank has joined
 };
 
 cudaEvent_t Recorded(cudaStream_t stream) {
@@ -83,7 +83,7 @@ cudaEvent_t Recorded(cudaStream_t stream) {
   return event;
 }
 
-// The ranks with one id. Lives as long as the process: kernels may still look at it.
+// The ranks that share an id. Lives as long as the process, because kernels may still read it.
 struct Session {
   explicit Session(int ranks) : ranks(ranks) {
     CHECK(cudaStreamCreateWithFlags(&sums, cudaStreamNonBlocking));
@@ -100,8 +100,8 @@ struct Session {
   std::mutex mutex;
   int arrived = 0;
   bool is_aborted = false;
-  std::array<unsigned, kMostRanks> begun_by{};  // reductions, by rank
-  std::map<unsigned, Reduction> reductions;  // by their number, until all ranks wait for the result
+  std::array<unsigned, kMostRanks> begun_by{};  // reductions begun by each rank
+  std::map<unsigned, Reduction> reductions;  // by number, until all ranks wait for the result
   unsigned* begun = nullptr;
   volatile unsigned* host = nullptr;
   cudaStream_t sums = nullptr;
@@ -148,7 +148,7 @@ struct ncclComm {
   std::shared_ptr<Session> session;
   int rank;
   unsigned enqueued = 0, waited = 0;  // reductions
-  cudaStream_t stream = nullptr;      // of the last one
+  cudaStream_t stream = nullptr;      // of the last reduction
 };
 
 extern "C" {
@@ -178,7 +178,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
   return ncclInProgress;
 }
 
-// In progress until the last rank's part of this reduction is there, as NCCL may answer, too.
+// In progress until the last rank has joined this reduction; NCCL may answer this, too.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {
   Session& session = *communicator->session;
   const std::lock_guard lock(session.mutex);

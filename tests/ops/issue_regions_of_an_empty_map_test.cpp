@@ -17,14 +17,14 @@ ops::RegionSizes SizesWithoutPixels(int height, int width) {
   return sizes;
 }
 
-// What lies where the map would be.
+// The memory at the place where the map would be.
 const std::vector<float> kForeign(64, 7.0f);
 const std::vector<float> kRois = {0, -0.5f, -0.5f, 1, 1};
 
 TEST(RegionsOfAnEmptyMap, AreZero) {
   for (const auto& [height, width] : {std::pair(6, 0), std::pair(0, 6), std::pair(0, 0)}) {
     const ops::RegionSizes sizes = SizesWithoutPixels(height, width);
-    const std::vector<float> winner = {0};  // of a step that had nothing to read
+    const std::vector<float> winner = {0};  // from a step that had nothing to read
     EXPECT_EQ(ops::RegionMax(sizes).Element<float>(0, kForeign, kRois, winner), 0);
     EXPECT_EQ(ops::RegionAlign(sizes, 2).Element<float>(0, kForeign, kRois), 0);
   }

@@ -1,4 +1,4 @@
-// What plans count beside each operand once.
+// The bytes that plans count in addition to reading each operand once.
 #include "caffe/ops/read_again.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(ReadAgainTest, NormalisationReadsForTheSumsAndForTheResult) {
   EXPECT_EQ(Count(BatchNorm{}, {x, c, c, x}, {x, c, c}), kBytes);
   EXPECT_EQ(Count(BatchNormGrad{}, {x, c, c, x}, {x}), 2 * kBytes);
   EXPECT_EQ(Count(BatchNormGrad{}, {x, c, c, x, c, x}, {x, c, c}), 3 * kBytes);
-  // dresidual is what the second pass reads instead of dy and y.
+  // The second pass reads dresidual instead of dy and y.
   EXPECT_EQ(Count(BatchNormGrad{}, {x, c, c, x, c, x}, {x, c, c, x}), 2 * kBytes);
   EXPECT_EQ(Count(BatchNormGrad{}, {x, c, c, x}, {nullptr, c, c}), 0);
 }

@@ -24,7 +24,7 @@ TEST(WindowTest, PositionsOfWindowsThatStepBeyondTheInput) {
   EXPECT_EQ(window.Outputs("height", 6, WindowRounding::kDown), 2);
   EXPECT_EQ(window.Outputs("height", 6, WindowRounding::kTowardZero), 2);
   EXPECT_EQ(window.Outputs("height", 6, WindowRounding::kUp), 3);
-  // The input lacks 1, less than a stride.
+  // The input is 1 too small, which is less than a stride.
   EXPECT_THROW(window.Outputs("height", 2, WindowRounding::kDown), InvalidArgument);
   EXPECT_EQ(window.Outputs("height", 2, WindowRounding::kTowardZero), 1);
   EXPECT_EQ(window.Outputs("height", 2, WindowRounding::kUp), 1);

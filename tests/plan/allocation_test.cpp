@@ -1,4 +1,4 @@
-// Steady-state training takes no memory: counts operator new during iterations.
+// Training allocates no memory in the steady state: counts operator new during iterations.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "caffe/net.hpp"
 #include "caffe/solver.hpp"
 
-// The replaced operators are a pair, which g++ does not see once it has inlined one of them.
+// The replaced operators form a pair, which g++ does not recognise once it has inlined one of them.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 namespace {
@@ -22,7 +22,7 @@ namespace {
 constexpr int kMaxRecorded = 64;
 std::atomic<bool> is_counting = false;
 std::atomic<int> ours = 0, theirs = 0;
-std::array<void*, kMaxRecorded> callers;  // of ours
+std::array<void*, kMaxRecorded> callers;  // of our allocations
 
 bool IsLibrary(void* address) {
   Dl_info info;
@@ -61,7 +61,7 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
 void* operator new[](size_t bytes, std::align_val_t alignment) {
   return Allocate(bytes, static_cast<size_t>(alignment), __builtin_return_address(0));
 }
-// std::stable_sort asks for its buffer this way.
+// std::stable_sort allocates its buffer this way.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   return Allocate(bytes, 1, __builtin_return_address(0));
 }

@@ -1,5 +1,5 @@
-// Plans for a GPU that is not there: kernels, algorithms, shapes, types and memory, as cuDNN's own
-// planner decides for the chip.
+// Plans for a GPU that is not present: kernels, algorithms, shapes, types and memory, as cuDNN's
+// own planner chooses them for the chip.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ struct PlannedNet {
   const char* file;
   Precision precision;
   const char* chip;
-  int convolutions;  // forward
+  int convolutions;  // in forward
 };
 
 void PrintTo(const PlannedNet& net, std::ostream* out) {
@@ -97,7 +97,7 @@ class DescribedChipTest : public ::testing::Test {
   }
 };
 
-// MobileNet-v2, whose data nobody has to have.
+// MobileNet-v2, without the need for its data.
 NetParameter MobileNet() {
   NetParameter param = ReadNetText(testing::SourcePath("models/mobilenet_v2/train_val.prototxt"));
   param.mutable_state()->set_phase(TRAIN);
@@ -114,7 +114,7 @@ NetParameter MobileNet() {
   return param;
 }
 
-// On the way back, too, so that no image is reordered before or behind them.
+// This also holds in backward, so that no image is reordered before or after them.
 TEST_F(DescribedChipTest, ConvolutionsOfOneChannelEachTakeChannelsThatLieLast) {
   for (const char* chip : {"A100", "H200"}) {
     for (const Precision precision : {FP32, FP16, BF16}) {

@@ -1,4 +1,4 @@
-// Plans in 8 bits for a GPU that is not there, as cuDNN's own planner decides for the chip.
+// Plans in 8 bits for a GPU that is not present, as cuDNN's own planner chooses them for the chip.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 struct Planned {
   const char* net;
   const char* chip;
-  std::map<std::string, int> kernels;  // of convolutions, products and sums
+  std::map<std::string, int> kernels;  // for convolutions, products and sums
 };
 
 void PrintTo(const Planned& net, std::ostream* out) {
@@ -43,7 +43,7 @@ class DescribedInt8Test : public ::testing::TestWithParam<Planned> {
     options.described_device = GetParam().chip;
     return options;
   }
-  // Ranges that any blob may have. The names are those of a plan for this processor.
+  // Plausible ranges for any blob. The names are those of a plan for this processor.
   std::string Calibration() const {
     const NetParameter param = Deployed();
     const Net net(param, {.with_backward = false, .allocate = false});

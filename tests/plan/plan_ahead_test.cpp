@@ -1,4 +1,4 @@
-// Kernels that take long to make are first asked for by several threads.
+// Kernels that take long to make are first requested by several threads.
 #include "caffe/ops/plan_ahead.hpp"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ constexpr const char* kConvolutions = R"pb(
 
 class PlanAheadTest : public ::testing::Test {
  protected:
-  // Asks for the CPU's first kernel of convolutions ahead, by `factory`.
+  // Registers `factory` for requesting the CPU's first kernel of convolutions in advance.
   static void Register(const KernelFactory& factory) {
     AheadFactories::Get().Register(DeviceKind::kCpu, typeid(ops::Conv), First().name, factory);
   }

@@ -1,4 +1,4 @@
-// What planning alone takes: nothing is run, so a large net must not be slow or large to plan.
+// The cost of planning: nothing is run, so planning a large net must not take long or much memory.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -11,7 +11,7 @@
 namespace caffe {
 namespace {
 
-// Of this process; other processes do not count.
+// The time of this process; other processes do not count.
 double ProcessorSeconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -34,7 +34,7 @@ double SecondsToPlan(const std::string& text) {
   return ProcessorSeconds() - begin;
 }
 
-// oneDNN made tables of all places: 22 s and 7 GiB, 100 s and more.
+// oneDNN built tables of all positions: 22 s and 7 GiB, 100 s and more.
 TEST(PlanningCostTest, LargeKernelsAndWideImages) {
   const int64_t before = PeakMebibytes();
   EXPECT_LT(SecondsToPlan(R"(
@@ -63,7 +63,7 @@ std::string LstmOf(int steps) {
 
 // 8 times as many steps took 60 times as long, because each value was compared with all others.
 TEST(PlanningCostTest, GrowsLittleFasterThanTheStepsOfALstm) {
-  SecondsToPlan(LstmOf(10));  // what only the first net takes
+  SecondsToPlan(LstmOf(10));  // excludes the cost of the first net
   EXPECT_LT(SecondsToPlan(LstmOf(4000)), 24 * SecondsToPlan(LstmOf(500)));
 }
 

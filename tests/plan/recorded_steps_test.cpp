@@ -1,4 +1,4 @@
-// A device that can record work gets each stretch of steps once and replays it. The device here is
+// A device that can record work gets each range of steps once and replays it. The device here is
 // the CPU with a stream that counts.
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ constexpr const char* kNet = R"pb(
 
 class RecordedStepsTest : public ::testing::Test {
  protected:
-  // An executor of the net's own program with its device exchanged.
+  // An executor of the net's own program with another device.
   RecordedStepsTest() : net_(Definition(), Options()) { UseProgram(true); }
   void UseProgram(bool records_steps) {
     Program program = Assemble(net_.graph());
@@ -149,7 +149,7 @@ TEST_F(RecordedStepsTest, StepsAfterAHostCallAreRecordedInTheSecondRunAndThenLau
   EXPECT_EQ(counts.launched, 4);
 }
 
-// The host gets ahead first: a step's time is not that of launching it.
+// The host gets ahead first, because a step's time must not include its launch.
 TEST_F(RecordedStepsTest, ProfiledRunsBeginWithABusyDevice) {
   EXPECT_EQ(RunTimes(2).kept_busy, 0);
   executor_->set_profiling(true);
@@ -161,7 +161,7 @@ TEST_F(RecordedStepsTest, AppendedWorkIsInTheRecordingOfTheLastSteps) {
   const Counts counts = RunTimes(5, {.appended = &work});
   EXPECT_EQ(counts.recorded, 1);
   EXPECT_EQ(counts.launched, 4);
-  EXPECT_EQ(work.launched, 2);  // by the first run and into the recording
+  EXPECT_EQ(work.launched, 2);  // in the first run and in the recording
   EXPECT_EQ(work.prepared, 5);
   EXPECT_EQ(work.finished, 5);
 }
@@ -197,7 +197,7 @@ TEST_F(RecordedStepsTest, AppendedWorkIsLaunchedInEachRunWhereNothingIsRecorded)
   CountedWork work;
   device_->stream.cannot_record = true;
   RunTimes(4, {.appended = &work});
-  EXPECT_EQ(work.launched, 5);  // once into the recording that failed
+  EXPECT_EQ(work.launched, 5);  // once in the recording that failed
   executor_->set_profiling(true);
   RunTimes(2, {.appended = &work});
   EXPECT_EQ(work.launched, 7);
@@ -229,7 +229,7 @@ TEST_F(RecordedStepsTest, TellsWhatIsCaptured) {
   EXPECT_EQ(executor_->captured().refused, 1);
 }
 
-// Of a fault of work that was launched before, the step that notices it is not to blame.
+// A step that notices a fault of previously launched work is not to blame.
 TEST_F(RecordedStepsTest, OnlyErrorsOfAStepAreToldWithItsPlace) {
   const auto message_of = [&](auto error) -> std::string {
     Executor::RunOptions options;

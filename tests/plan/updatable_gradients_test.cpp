@@ -1,4 +1,4 @@
-// After which step of backward a parameter may change.
+// Tests after which backward step a parameter may change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Program ProgramOf(const std::string& text) {
   return Assemble(net.graph());
 }
 
-// By name of the gradient: the steps after which it is final, and may be used for an update.
+// By the gradient's name: the steps after which it is final, and may be used for an update.
 struct Steps {
   size_t final = 0, updatable = 0;
 };
@@ -77,7 +77,7 @@ TEST(UpdatableGradients, AreThoseWhoseWeightsNoLaterStepReads) {
   EXPECT_LT(steps.at("one.0.diff").final, steps.at("low.0.diff").final);
 }
 
-// The bias is read in forward alone, and in 16 bits backward reads copies.
+// Only forward reads the bias, and in 16 bits backward reads copies.
 TEST(UpdatableGradients, AreAtOnceThoseOfWeightsThatBackwardDoesNotRead) {
   const std::map<std::string, Steps> steps = StepsOf(ProgramOf(kSharing));
   EXPECT_EQ(steps.at("low.1.diff").updatable, steps.at("low.1.diff").final);

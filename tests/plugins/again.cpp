@@ -1,4 +1,4 @@
-// The type of good.cpp once more.
+// The same type as in good.cpp.
 #include "tests/plugins/doubling.hpp"
 
 CAFFE_PLUGIN("again", "1.0");

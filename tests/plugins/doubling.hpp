@@ -8,7 +8,7 @@
 
 namespace {
 
-// y = forward x, with dx = backward dy for its gradient.
+// y = `forward` * x, with the gradient dx = `backward` * dy.
 class ScalingLayer : public caffe::Layer {
  public:
   ScalingLayer(const caffe::LayerParameter& param, float forward, float backward)

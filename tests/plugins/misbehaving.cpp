@@ -39,7 +39,7 @@ class HalfGradientLayer final : public ScalingLayer {
       : ScalingLayer(param, 0.001f, 0.0005f) {}
 };
 
-// Reads memory that there is not.
+// Reads an invalid address.
 class FaultyLayer final : public ThrowingShapesLayer {
  public:
   using ThrowingShapesLayer::ThrowingShapesLayer;

@@ -1,4 +1,4 @@
-// No CAFFE_PLUGIN.
+// A plug-in without CAFFE_PLUGIN.
 #include "tests/plugins/doubling.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-// Has one type of its own and one that the library has.
+// Has one new type and one that the library already has.
 #include "tests/plugins/doubling.hpp"
 
 CAFFE_PLUGIN("taken", "1.0");

@@ -161,7 +161,7 @@ TEST_F(RunFolderTest, ContinuesAResumedRun) {
                                     "train 2", "end 4"));
   EXPECT_EQ(Lines()[4].resumed_from(), state);
   EXPECT_THAT(Read("run.json"), HasSubstr("\"resumed_from\": \"" + state));
-  // What has changed has a file of its own.
+  // The changed definition has its own file.
   EXPECT_THAT(Read("solver.prototxt"), HasSubstr("base_lr: 0.01"));
   EXPECT_THAT(Read("solver.2.prototxt"), HasSubstr("base_lr: 0.02"));
   EXPECT_FALSE(std::filesystem::exists(path() + "/train_net.2.prototxt"));
@@ -174,7 +174,7 @@ TEST_F(RunFolderTest, BeginsAgainAfterARunWithoutASnapshot) {
   EXPECT_EQ(std::count(events.begin(), events.end(), "start 0"), 2);
   EXPECT_EQ(Lines().back().reason(), "finished");
   EXPECT_THAT(Read("solver.2.prototxt"), HasSubstr("base_lr: 0.01"));
-  // Killed: what it would have said of its end is missing.
+  // The run was killed, so the fields about its end are missing.
   std::string run = Read("run.json");
   for (size_t at; (at = run.find("\"end\":")) != std::string::npos;) run.erase(at, 31);
   std::ofstream(path() + "/run.json") << run;
@@ -244,7 +244,7 @@ TEST_F(RunFolderTest, WritesTensorBoardsRecords) {
       bytes = ReadFile(entry.path().string());
     }
   }
-  // The 24 bytes of a first event, as every program of TensorFlow writes them.
+  // The 24 bytes of a first event, as every TensorFlow program writes them.
   EXPECT_THAT(bytes, StartsWith(std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09", 13)));
   std::vector<runs::Event> events;
   for (size_t at = 0; at < bytes.size();) {
@@ -266,7 +266,7 @@ TEST_F(RunFolderTest, WritesTensorBoardsRecords) {
   EXPECT_EQ(events.back().step(), 2);
 }
 
-// Their readers refuse a record with a text that is not.
+// Readers refuse a record with a text that is not UTF-8.
 TEST(EventFileTest, RecordsAreUtf8) {
   NetParameter net;
   net.add_layer()->set_name("d\xe9");

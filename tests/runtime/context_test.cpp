@@ -1,4 +1,4 @@
-// Nets that are compiled to files compute there what they compute in the library.
+// Nets that are compiled to files give the same results there as in the library.
 #include "caffe/runtime/context.hpp"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ constexpr char kInput[] = R"(
     state { phase: TEST }
     layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 9 dim: 7 } } })";
 
-// Steps that have a kernel of their own for 8-bit numbers, and those that only move them.
+// Steps that have their own kernel for 8-bit numbers, and steps that only move the numbers.
 constexpr char kNumbersNet[] = R"(
     state { phase: TEST }
     layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 9 dim: 7 } } }
@@ -111,7 +111,7 @@ class ContextTest : public ::testing::Test {
     const Blob& output = *net.Forward()[0];
     return {output.cpu_data<float>(), output.cpu_data<float>() + output.count()};
   }
-  // The net in 8 bits, by the ranges of what it computes in float.
+  // The net in 8 bits, with the ranges of its values in float.
   std::unique_ptr<Net> MakeInt8(const std::string& text, bool keep_all = false) const {
     NetParameter param = testing::ParseNet("name: 'n' " + text);
     Net exact(param, {.seed = 1});
@@ -157,7 +157,7 @@ TEST_F(ContextTest, ComputesWhatTheNetComputes) {
   for (const float seed : {0.f, 3.f}) EXPECT_EQ(Run(context, seed), Run(*net, seed));
 }
 
-// A gate for each item and channel is a result, so it has the net's type, where the factors of a
+// A gate for each item and channel is a result, so it has the net's type, while the factors of a
 // Scale layer are floats.
 TEST_F(ContextTest, ComputesGatesInTheTypeOfTheNet) {
   const std::string gates = StrCat(kInput, R"(
@@ -183,7 +183,7 @@ TEST_F(ContextTest, ComputesGatesInTheTypeOfTheNet) {
   }
 }
 
-// What SSD has before its DetectionOutput.
+// The layers before SSD's DetectionOutput.
 constexpr char kHead[] = R"(
     layer { name: 'norm' type: 'Normalize' bottom: 'x' top: 'norm'
             norm_param { across_spatial: false scale_filler { value: 20 } } }
@@ -209,7 +209,7 @@ TEST_F(ContextTest, ComputesTheHeadOfADetector) {
   }
 }
 
-// The rows of the net, then rows of -1: how many there are depends on the images.
+// The rows of the net, then rows of -1: their number depends on the images.
 TEST_F(ContextTest, GivesTheDetectionsOfTheNet) {
   const auto text = [](double threshold) {
     return StrCat(kInput, kHead, R"(
@@ -311,7 +311,7 @@ TEST_F(ContextTest, DamagedFilesAreRefused) {
   EXPECT_EQ(bytes[16], 1) << "older libraries read what has no 8-bit numbers";
 }
 
-// Of one image; in a plan for this processor alone, parts lie inside their whole at any element.
+// With one image. In a plan for this processor only, parts may begin at any element of the whole.
 TEST_F(ContextTest, PartsNeedNotFillLinesOfTheCache) {
   const std::unique_ptr<Net> net = Make(R"(
       state { phase: TEST }
@@ -340,7 +340,7 @@ TEST_F(ContextTest, MasksThatNobodyReadsAreLeftOut) {
   EXPECT_EQ(Run(context, 1), Run(*net, 1));
 }
 
-// Weights lie in memory as kernels for so many threads read them.
+// Weights are stored in the order that kernels with this number of threads read.
 TEST_F(ContextTest, SharedNetsRunOnTheThreadsOfTheFirst) {
   const std::unique_ptr<Net> net = Make(kNet);
   runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
@@ -386,8 +386,8 @@ TEST_F(ContextTest, WeightsOf8BitsTakeAQuarter) {
   EXPECT_GT(static_cast<double>(BytesOf(*Make(text)).size()), 4 * weights);
 }
 
-// Kernels of their own read weights as floats: here those of convolutions over one axis, and rows
-// of columns.
+// Kernels that pack nothing read weights as floats: here those of convolutions over one axis, and
+// rows of columns.
 TEST_F(ContextTest, NumbersBecomeFloatsForKernelsThatPackNothing) {
   const std::unique_ptr<Net> net = MakeInt8(R"(
     state { phase: TEST }
@@ -401,7 +401,7 @@ TEST_F(ContextTest, NumbersBecomeFloatsForKernelsThatPackNothing) {
   EXPECT_EQ(Run(context, 1), Run(*net, 1));
 }
 
-// What a program computes does not depend on how the net that it is made of is used.
+// A program's results do not depend on how the net that it was made from is used.
 TEST_F(ContextTest, ProgramsOfKeepAllNetsAreFused) {
   EXPECT_EQ(BytesOf(*MakeInt8(kNet, /*keep_all=*/true)), BytesOf(*MakeInt8(kNet)));
   Net all(testing::ParseNet(kNet), {.seed = 1});
@@ -409,7 +409,7 @@ TEST_F(ContextTest, ProgramsOfKeepAllNetsAreFused) {
   EXPECT_EQ(BytesOf(all), BytesOf(*Make(kNet)));
 }
 
-// As an attacker writes them: whole by their checksum.
+// Programs as an attacker writes them: their checksum is right.
 class ForgedProgramTest : public ContextTest, public ::testing::WithParamInterface<bool> {};
 
 TEST_P(ForgedProgramTest, IsRefusedOrRunsInItsOwnMemory) {
@@ -433,7 +433,7 @@ TEST_P(ForgedProgramTest, IsRefusedOrRunsInItsOwnMemory) {
       }
     }
   }
-  EXPECT_GT(refused, head);  // a third at least: all of shapes, places and numbers of tensors
+  EXPECT_GT(refused, head);  // at least a third: all shapes, offsets and numbers of tensors
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, ForgedProgramTest, ::testing::Bool(),

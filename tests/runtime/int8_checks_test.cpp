@@ -1,4 +1,4 @@
-// What programs in 8 bits may give ops, and how they keep weights.
+// The ops that programs in 8 bits may contain, and how they store weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,7 +96,7 @@ TEST(Int8Checks, NumbersBecomeFloatsAlone) {
   }
 }
 
-// Numbers and scale of a row, as kernels make them.
+// Numbers and scale of a row, as kernels compute them.
 std::pair<float, std::vector<int8_t>> Quantised(const std::vector<float>& row) {
   std::vector<int8_t> numbers(row.size());
   const float scale =

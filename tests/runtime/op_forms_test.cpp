@@ -1,4 +1,4 @@
-// Ops as they are written to files: on the same cases that their kernels are tested with.
+// Ops as they are written to files: uses the same cases as the tests of their kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ OperandCheck::Descs Present(const std::vector<CaseOperand>& operands,
 
 class OpFormsTest : public ::testing::TestWithParam<OpCase> {
  protected:
-  // Not masks and other results beside the first, nor what follows gradients.
+  // Excludes masks and other additional results, and epilogues of gradients.
   bool IsOfInference() const {
     if (const ops::Epilogue* epilogue = GetParam().op.epilogue()) {
       for (const ops::Pointwise& entry : *epilogue)

@@ -48,7 +48,7 @@ void GateLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top,
   CUDA_POST_KERNEL_CHECK;
 }
 
-// What else such files call.
+// Other calls that such files make.
 template <typename Dtype>
 void EachCall(const int n, const Dtype* a, const Dtype* b, Dtype* y) {
   Dtype number;

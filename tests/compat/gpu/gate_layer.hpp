@@ -1,4 +1,4 @@
-// A layer with GPU code in the three files that BVLC's layers have.
+// A layer with GPU code in three files, as BVLC's layers have.
 #ifndef CAFFE_GATE_LAYER_HPP_
 #define CAFFE_GATE_LAYER_HPP_
 
@@ -11,7 +11,7 @@
 
 namespace caffe {
 
-// y = x * sigmoid(gain * x), the gain being learnt.
+// y = x * sigmoid(gain * x), where the gain is learnt.
 template <typename Dtype>
 class GateLayer : public NeuronLayer<Dtype> {
  public:

@@ -1,5 +1,5 @@
 // A layer with code for GPUs, whose .cu is left out of a build for CPUs: in training each value is
-// kept, or set to 0, by the toss of a coin.
+// kept or set to 0 at random, with equal probability.
 #include <vector>
 
 #include "caffe/layers/neuron_layer.hpp"

@@ -1,4 +1,4 @@
-// A layer that does what param_str says wrong.
+// A layer that makes the error named in param_str.
 #include <stdexcept>
 #include <vector>
 
@@ -48,7 +48,7 @@ class FaultyLayer : public NeuronLayer<Dtype> {
   void Fail(const char* method) const {
     if (Is(method)) throw std::runtime_error("nothing works");
   }
-  // As layers do whose number of results is known only when they are there.
+  // Like layers that know the number of their results only after computing them.
   void Grow(vector<int> shape, Blob<Dtype>* top) const {
     shape[0] += 3;
     top->Reshape(shape);

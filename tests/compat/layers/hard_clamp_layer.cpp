@@ -1,5 +1,5 @@
-// A layer that works in place, registered by a creator: y = min(max(x, -1), 1). Backward looks at
-// the top's values, which are all that is left then.
+// A layer that works in place, registered by a creator: y = min(max(x, -1), 1). Backward reads the
+// top's values, because the bottom's are overwritten by then.
 #include <algorithm>
 #include <vector>
 

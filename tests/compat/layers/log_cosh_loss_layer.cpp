@@ -1,4 +1,4 @@
-// A loss layer with a blob of its own: the mean of log cosh(prediction - target).
+// A loss layer with its own blob: the mean of log cosh(prediction - target).
 #include <cmath>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// A convolution on BaseConvolutionLayer, whose numbers are those of type Convolution.
+// A convolution based on BaseConvolutionLayer, with the same results as type Convolution.
 #include <vector>
 
 #include "caffe/layers/base_conv_layer.hpp"

@@ -1,5 +1,4 @@
-// A loss that has another layer inside, as SoftmaxWithLoss of Caffe has: cross entropy of a
-// softmax.
+// A loss that contains another layer, as Caffe's SoftmaxWithLoss does: cross entropy of a softmax.
 #include <algorithm>
 #include <cfloat>
 #include <vector>
