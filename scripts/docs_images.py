@@ -194,7 +194,7 @@ def scenes(folder, images, side):
 
 
 def answers():
-    """What the model of examples/recipes/boxes finds in four scenes."""
+    """The boxes that the model of examples/recipes/boxes finds in four scenes."""
     from PIL import Image
 
     with tempfile.TemporaryDirectory() as name:

@@ -1,6 +1,9 @@
 """The pages of docs/ are easy to read: short lines, short paragraphs, the words of the field."""
+import importlib.util
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -50,6 +53,27 @@ def faults(text):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_is_easy_to_read(page):
     assert [f"{page.name}:{fault}" for fault in faults(page.read_text(encoding="utf-8"))] == []
+
+
+# Their comments have been read once; the other folders follow.
+PLAIN = ("include", "tools", "python", "proto", "scripts", "cmake", "src/cortado",
+         *(f"src/caffe/{path.name}" for path in sorted((ROOT / "src/caffe").iterdir())
+           if path.is_dir() and path.name not in ("distributed", "passes")))
+
+
+def test_comments_are_plain():
+    done = subprocess.run([sys.executable, ROOT / "scripts/prose.py", *PLAIN], check=False, text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_fragments_and_foreign_words_are_found(tmp_path):
+    spec = importlib.util.spec_from_file_location("prose", ROOT / "scripts/prose.py")
+    prose = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(prose)
+    text = ("// Whether a file can hold the op.\nbool Holds();\n// Is it there? What does it do?\nint x;  // of the batch, anew\n"
+            "// True if it fits; see\n// What follows.\n")
+    found = [(number, fault.split()[0]) for number, fault in prose.faults(tmp_path / "a.cpp", text)]
+    assert found == [(1, "'Whether"), (4, "'anew':")]
 
 
 SINGLE_DASH = re.compile(r"(?<![\w/.-])-(\w{2,})(?![\w-])")

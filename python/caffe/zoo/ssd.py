@@ -16,7 +16,7 @@ def unit(model, name, x, outputs, stride=1):
 
 
 def small_ssd(model, data, side):
-    """Of all default boxes: offsets, scores of model.classes classes (0: background), and the boxes."""
+    """Returns, for all default boxes: offsets, scores of model.classes classes (0: background), and the boxes."""
     x, predicted = data, []
     maps = [depth for depth in range(FIRST, len(WIDTHS) + 1) if side >> depth >= 1]
     # Sides of the default boxes, as shares of the image's.
