@@ -1,6 +1,6 @@
-"""Which package `caffe` the tests import: that of a build, else the part that needs no compiled module.
+"""Chooses the package `caffe` that the tests import: that of a build, otherwise the part that needs no compiled module.
 
-Tests of programs that are not built are skipped, but fail where scripts/run_proofs.py runs them: it has built all.
+Tests of programs that are not built are skipped, but fail if scripts/run_proofs.py runs them, because it has built everything.
 """
 import os
 import pathlib

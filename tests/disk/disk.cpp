@@ -122,7 +122,7 @@ class Disk {
     if (!is_hit) return true;
     Log("fault\t" + std::string(kind) + "\n");
     if (fault_.what == "kill") Kill();
-    if (fault_.signal() != 0) return ::raise(fault_.signal()) == 0;  // continues if it survives
+    if (fault_.signal() != 0) return ::raise(fault_.signal()) == 0;  // it goes on if it survives
     if (possible != nullptr && bytes > 1 && (fault_.what == "short" || fault_.what == "tear")) {
       *possible = bytes / 2;
       return true;

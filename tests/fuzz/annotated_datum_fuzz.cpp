@@ -1,4 +1,4 @@
-// AnnotatedDatum records: parsed, augmented and transformed, as an AnnotatedData layer does.
+// Parses, augments and transforms AnnotatedDatum records, as an AnnotatedData layer does.
 #include "caffe/data/annotated_loader.hpp"
 #include "caffe/data/augmenting_loader.hpp"
 #include "caffe/data/transformers/datum_transformer.hpp"

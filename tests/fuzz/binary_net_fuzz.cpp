@@ -1,4 +1,4 @@
-// Weights: read, upgraded, copied into a net of the usual layers.
+// Reads and upgrades weights, and copies them into a net of the usual layers.
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "tests/fuzz/fuzz_input.hpp"

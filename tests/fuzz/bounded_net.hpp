@@ -1,4 +1,4 @@
-// Nets of any text, as far as a fuzz target can plan and run them in bounded time and memory.
+// Finds the nets that a fuzz target can plan and run in bounded time and memory.
 #pragma once
 
 #include <set>
@@ -10,8 +10,8 @@
 
 namespace caffe::fuzz {
 
-// Whether the definition alone can be planned: no files read or written, no modules loaded, no
-// lists of a million tops.
+// Returns whether the definition can be planned safely: it reads and writes no files, loads no
+// modules, and has no lists of a million tops.
 inline bool CanBePlanned(const NetParameter& net) {
   static const std::set<std::string> kWithFiles = {"Data",
                                                    "AnnotatedData",
@@ -33,7 +33,7 @@ inline bool CanBePlanned(const NetParameter& net) {
   return net.layer_size() <= 50;
 }
 
-// Whether a pass of what was planned is short and small.
+// Returns whether a pass of the planned net is short and small.
 inline bool CanBeRun(const Net& planned) {
   constexpr int64_t kMostBytes = int64_t{64} << 20;
   constexpr double kMostFlops = 2e7;

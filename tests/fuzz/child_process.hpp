@@ -1,4 +1,5 @@
-// Work in a process of its own, so that one which crashes or hangs is a finding and not the end.
+// Runs work in a separate process, so that a crash or a hang is a finding and does not end the
+// fuzzer.
 #pragma once
 
 #include <omp.h>
@@ -17,14 +18,14 @@
 
 namespace caffe::fuzz {
 
-// Runs `work` in a process of its own. Returns what waitpid() says of it.
+// Runs `work` in a separate process. Returns its status from waitpid().
 template <typename Work>
 int StatusOf(const Work& work) {
   std::fflush(stdout);
   const pid_t child = fork();
   if (child < 0) throw IoError(StrCat("cannot start a process: ", std::strerror(errno)));
   if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would hear of what it finds
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would receive its findings
     omp_set_num_threads(1);
     work();
     std::fflush(stdout);
@@ -35,14 +36,14 @@ int StatusOf(const Work& work) {
   return status;
 }
 
-// Ends this process by SIGPROF unless it is called again within so many seconds of the processor:
-// what other processes take does not count.
+// Ends this process by SIGPROF unless it is called again within this many seconds of processor
+// time. The time of other processes does not count.
 inline void LimitProcessorSeconds(unsigned seconds) {
   const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_usec = 0}};
   setitimer(ITIMER_PROF, &limit, nullptr);
 }
 
-// What that status means for work that was to end within so many seconds, by alarm() or
+// Describes the status of work with a limit of this many seconds, set by alarm() or
 // LimitProcessorSeconds().
 inline std::string DescribeEnd(int status, unsigned seconds) {
   if (!WIFSIGNALED(status)) return StrCat("it ended the process with ", WEXITSTATUS(status));

@@ -1,4 +1,4 @@
-// Datum records: parsed, decoded and transformed, as a Data layer does.
+// Parses, decodes and transforms Datum records, as a Data layer does.
 #include "caffe/data/augmenting_loader.hpp"
 #include "caffe/data/record_loader.hpp"
 #include "caffe/data/transformers/datum_transformer.hpp"

@@ -1,6 +1,6 @@
-// What fuzz targets share. FUZZ_TARGET(name) { ... return 0; } in name_fuzz.cpp defines a target,
-// which reads `size` bytes at `data`. Built with the preset `fuzz` it is a libFuzzer program;
-// otherwise fuzz_replay finds it by its name.
+// Common code of fuzz targets. FUZZ_TARGET(name) { ... return 0; } in name_fuzz.cpp defines a
+// target, which reads `size` bytes at `data`. Built with the preset `fuzz` it is a libFuzzer
+// program; otherwise fuzz_replay finds it by its name.
 #pragma once
 
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ inline std::map<std::string, Target>& Targets() {
   return targets;
 }
 
-// The input as a file that only this process sees.
+// The input as a file that only this process can see.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view contents) : descriptor_(memfd_create("input", 0)) {
@@ -56,8 +56,8 @@ class MemoryFile {
   std::string path_;
 };
 
-// Runs `fn`. Bad input may end in a user's error and in nothing else: our own InternalError and any
-// foreign exception end the process, which the fuzzer reports.
+// Runs `fn`. Bad input may only cause a user error: our own InternalError and any foreign exception
+// end the process, which the fuzzer reports.
 template <typename Fn>
 int Try(Fn&& fn) {
   try {

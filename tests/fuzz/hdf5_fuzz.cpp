@@ -11,7 +11,7 @@
 
 namespace {
 
-// Of the solver whose weights and states are in the corpus.
+// The solver whose weights and states are in the corpus.
 constexpr const char* kHdf5Solver = R"(
   base_lr: 0.1 lr_policy: "fixed" momentum: 0.9 random_seed: 1
   net_param {
@@ -34,7 +34,7 @@ caffe::Solver& Hdf5Solver() {
 
 FUZZ_TARGET(hdf5) {
   static const caffe::testing::TemporaryFolder folder;
-  // The name tells the format.
+  // The file name determines the format.
   const std::string file = folder / "input.h5", list = folder / "list.txt";
   std::ofstream(file, std::ios::binary) << caffe::fuzz::View(data, size);
   std::ofstream(list) << file << '\n';

@@ -1,4 +1,4 @@
-// Image files: their extents, and their pixels in each mode.
+// Reads the extents of image files, and their pixels in each mode.
 #include "caffe/data/parsers/image_codec.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 

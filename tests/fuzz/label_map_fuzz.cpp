@@ -1,4 +1,4 @@
-// Label maps: read as detections are written with them.
+// Reads label maps as when detections are written.
 #include "caffe/io/detection_files.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 #include "tests/support/temporary_folder.hpp"

@@ -1,4 +1,4 @@
-// Lists as text: images and labels, pairs of images, windows, sizes of images.
+// Reads lists as text: images and labels, pairs of images, windows, sizes of images.
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/data/readers/record_reader.hpp"
 #include "caffe/data/readers/window_file.hpp"

@@ -1,5 +1,5 @@
-// Pages of an LMDB: the input is a database's file, whose records are read in order, shuffled and
-// by their keys, as data layers do.
+// Pages of an LMDB: the input is a database's file. Its records are read in order, shuffled and by
+// their keys, as data layers do.
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -14,7 +14,7 @@ namespace {
 using caffe::data::OpenRecordReader;
 using caffe::data::RecordSequence;
 
-// Reads each byte: a value that lies outside the file is one that cannot be read.
+// Reads each byte, because a value outside the file cannot be read.
 uint64_t Sum(std::string_view bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
 }

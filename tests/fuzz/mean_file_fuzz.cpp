@@ -1,4 +1,4 @@
-// Mean images.
+// Reads mean images.
 #include "caffe/data/transformers/mean_image.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Changed ONNX models, which caffe.onnx.import_model() reads: bytes and structure, in one process.
+"""Reads modified ONNX models with caffe.onnx.import_model(): modified bytes and structure, in one process.
 
     onnx_import.py [--calls N] [--seconds N] [--seed N] [--found DIR]
 
-An error of package caffe is an answer, and so is a net. A crash, an end of the process, a call of more than 10 s (40 s where
-it only waits), memory beyond a limit, another exception, and numbers of a file outside of the model's folder are findings: the
-last calls are printed and kept in DIR, with the model of the last one, and --seed and --calls repeat them. Needs packages onnx
-and onnxruntime.
+An error of the package caffe is a valid result, and so is a net. Findings are: a crash, an end of the process, a call of more
+than 10 s (40 s if it only waits), memory beyond a limit, another exception, and numbers from a file outside the model's folder.
+Then the last calls are printed and stored in DIR, with the last model, and --seed and --calls repeat them. Needs the packages
+onnx and onnxruntime.
 """
 import collections
 import contextlib
@@ -21,8 +21,8 @@ import time
 
 import python_api
 
-MOST_BYTES = 12 << 30  # of addresses; libraries take some
-SECRET = 12345.671875  # the numbers of a file that no model may read
+MOST_BYTES = 12 << 30  # address space; libraries take some
+SECRET = 12345.671875  # the number in a file that no model may read
 NETS = {
     "classifier": ("(2, 3, 8, 8)", """
         layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'c' convolution_param { num_output: 4 kernel_size: 3 pad: 1 } }
@@ -65,7 +65,7 @@ def seeds():
 
 
 class Changes:
-    """Draws changes of a model."""
+    """Draws modifications of a model."""
 
     def __init__(self, draw):
         import onnx
@@ -151,7 +151,7 @@ class Changes:
         return tensor.name
 
     def numbers_of(self, model, graph):
-        """Shapes, axes and sizes are weights, too."""
+        """Modifies numbers that are weights: shapes, axes and sizes."""
         import numpy as np
         whole = [tensor for tensor in graph.initializer if tensor.data_type == self.onnx.TensorProto.INT64]
         if not whole:
@@ -218,7 +218,7 @@ class Changes:
         return node.name[:20]
 
     def bytes_of(self, data):
-        """Changes of bytes."""
+        """Modifies bytes."""
         draw, data = self.draw, bytearray(data)
         for _ in range(draw.randrange(1, 6)):
             at = draw.randrange(len(data) + 1)
@@ -235,7 +235,7 @@ class Changes:
 
 
 def make_files():
-    """What models may try to read: a file outside of their folder, ways to it, and weights beside them."""
+    """Files that models may try to read: a file outside their folder, several ways to it, and weights next to the models."""
     import numpy as np
     pathlib.Path("secret").write_bytes(np.full(4096, SECRET, np.float32).tobytes())
     pathlib.Path("models/folder").mkdir(parents=True)
@@ -246,7 +246,7 @@ def make_files():
 
 
 def one(draw, changes, models, tell):
-    """Imports a changed model; whether a net came of it, or a text that says what is wrong."""
+    """Imports a modified model. Returns whether it became a net, or a text that says what is wrong."""
     import caffe
     import caffe.onnx
     import numpy as np

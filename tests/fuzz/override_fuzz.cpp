@@ -1,4 +1,4 @@
-// Fields changed by a path, as a command line has them: a line each, on a solver with a net.
+// Changes fields of a solver with a net by path, as on a command line: one override per line.
 #include <algorithm>
 
 #include "caffe/io/overrides.hpp"

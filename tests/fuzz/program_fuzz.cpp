@@ -1,10 +1,10 @@
-// Compiled programs, whole by their checksum: read, given kernels, run.
+// Compiled programs with a correct checksum: reads them, finds their kernels, runs them.
 #include "caffe/runtime/context.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 namespace {
 
-// More would be slow, not wrong.
+// Larger programs would be slow, not wrong.
 bool IsSmall(const caffe::runtime::ProgramFile& program) {
   double operations = 0;
   for (const auto& tensor : program.tensors) {

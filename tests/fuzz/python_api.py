@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Random sequences of calls of everything public in package caffe, with right and wrong arguments, in one process.
+"""Random sequences of calls to everything public in the package caffe, with right and wrong arguments, in one process.
 
     python_api.py [--calls N] [--seconds N] [--seed N] [--found DIR]
 
-An exception is an answer. A crash, an end of the process, a call of more than 10 s (40 s where it only waits), SystemError, InternalError and an
-"unknown exception" are findings: the last calls are printed and kept in DIR, and --seed and --calls repeat them. What
-is public is found by looking; a new name takes part by itself.
+An exception is a valid result. Findings are: a crash, an end of the process, a call of more than 10 s (40 s if it only waits), SystemError,
+InternalError and an "unknown exception". Then the last calls are printed and stored in DIR, and --seed and --calls repeat
+them. Public names are found by inspection; a new name takes part automatically.
 """
 import argparse
 import collections
@@ -24,14 +24,14 @@ import sys
 import tempfile
 import time
 
-SECONDS_PER_CALL = 10  # of the processor
+SECONDS_PER_CALL = 10  # processor time
 SECONDS_ASLEEP = 40
 MOST_BYTES = 6 << 30
 SHOWN_CALLS = 15
-FOUND = 3  # exit status of a worker that met an exception which is none
+FOUND = 3  # exit status of a worker with an invalid exception
 MODULES = ("io", "draw", "display", "coord_map", "summary", "net_spec", "single_layer", "pycaffe", "solver", "classifier",
            "detector")
-# Their effect outlives a call, or is that of other processes: the log's handler of crashes, ranks that wait for others.
+# Their effect outlives a call, or affects other processes: the log's crash handler, ranks that wait for others.
 NOT_CALLED = {"init_log", "set_solver_count", "set_solver_rank", "set_multiprocess", "NCCL", "Any", "Iterable", "Mapping"}
 NET = """
 name: 'small' force_backward: true
@@ -51,7 +51,7 @@ SOLVER = "net: 'trained.prototxt' base_lr: 0.01 lr_policy: 'fixed' momentum: 0.9
 
 
 def write_files():
-    """What calls can read, in the current folder."""
+    """Writes files that calls can read into the current folder."""
     import caffe
     import numpy as np
     files = {"net.prototxt": NET, "trained.prototxt": TRAINED, "sgd.prototxt": SOLVER % "SGD",
@@ -69,7 +69,7 @@ def write_files():
 
 
 class Arguments:
-    """Values for parameters: by their names often of the right kind."""
+    """Draws values for parameters; the parameter's name often decides the right kind."""
 
     def __init__(self, draw, files, objects):
         import caffe
@@ -119,7 +119,7 @@ class Arguments:
         return self.any()
 
     def of(self, function):
-        """Arguments as the signature has them, sometimes too few, too many or others."""
+        """Arguments that follow the signature, sometimes too few, too many or different ones."""
         draw = self.draw
         names = parameters(function)
         if draw.random() < 0.1:
@@ -133,7 +133,7 @@ class Arguments:
 
 
 def parameters(function):
-    """(name, whether it is needed), by the signature, or by what pybind11 writes into the docstring."""
+    """(name, whether it is required) of each parameter, from the signature, or from pybind11's docstring."""
     try:
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         return [(name, parameter.default is parameter.empty) for name, parameter in inspect.signature(function).parameters.items()
@@ -153,7 +153,7 @@ def public(thing):
 
 
 class Calls:
-    """Draws calls and makes them. `tell(text)` hears of each before it is made."""
+    """Draws calls and makes them. `tell(text)` is called before each one."""
 
     def __init__(self, seed, planted, tell):
         import caffe
@@ -166,7 +166,7 @@ class Calls:
         self.outcomes = collections.Counter()
 
     def target(self):
-        """(text, function) of something to call, get, set or index."""
+        """(text, function) for something to call, get, set or index."""
         draw = self.draw
         if not self.objects or draw.random() < 0.35:
             root = draw.choice(self.roots)
@@ -187,7 +187,7 @@ class Calls:
             return f"{text}[{key!r:.40}]", lambda: thing[key]
         if isinstance(thing, dict):
             return f"{text}.values()", lambda: draw.choice(list(thing.values()))
-        if isinstance(thing, self.np.ndarray):  # NumPy's methods are not ours, but the memory may be
+        if isinstance(thing, self.np.ndarray):  # tests the memory, which may be ours, not NumPy's methods
             return f"{text}[...] =", lambda: thing.__setitem__(..., self.arguments.array())
         name = draw.choice(public(thing) or ["none"])
         if way < 0.4:
@@ -217,7 +217,7 @@ class Calls:
         return self.keep(function(*positional, **keywords))
 
     def make_right(self):
-        """A net or a solver that works, for the calls that follow."""
+        """Creates a working net or solver for later calls."""
         name, phase = self.draw.choice([("net", self.caffe.TEST), ("trained", self.caffe.TRAIN), ("sgd", None), ("adam", None)])
         self.tell(f"a right {name}")
         file = name + ".prototxt"
@@ -234,7 +234,7 @@ class Calls:
             gc.collect()
 
     def run(self):
-        """One call. Returns what is wrong with how it ended, or None."""
+        """Makes one call. Returns a description of a wrong result, or None."""
         try:
             self.one()
             self.outcomes["returned"] += 1
@@ -249,7 +249,7 @@ class Calls:
 
 
 class Lazy:  # pylint: disable=too-few-public-methods
-    """An attribute that is read after it has been told: a property may crash."""
+    """An attribute that is read after it has been reported, because a property may crash."""
 
     def __init__(self, thing, name):
         self.thing, self.name = thing, name
@@ -259,7 +259,7 @@ class Lazy:  # pylint: disable=too-few-public-methods
 
 
 def plant(kind, tell):
-    """What a broken binding would do (tests)."""
+    """Simulates a broken binding (for tests)."""
     tell(f"planted {kind}")
     if kind == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -272,7 +272,7 @@ def plant(kind, tell):
 
 
 def work(options, output):
-    """The process in which the calls are made. Each is a line of `output` before it begins."""
+    """The process that makes the calls. Each call is written to `output` as a line before it begins."""
     faulthandler.enable(file=sys.stdout)
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -297,24 +297,24 @@ def work(options, output):
     print(f"python_api: {calls.number} calls, seed {options.seed}: " +
           ", ".join(f"{count} {name}" for name, count in calls.outcomes.most_common(12)), flush=True)
     tell("end")
-    os._exit(0)  # objects are dropped in no order that a program would have
+    os._exit(0)  # skips destroying objects in an order that no program has
 
 
 def merges_with_itself(function, positional):
-    """protobuf's own code (not ours) ends the process when a message is merged with itself."""
+    """True if protobuf (not our code) would end the process, because a message is merged with itself."""
     objects = [getattr(function, "__self__", None), *positional]
     return getattr(function, "__name__", "") == "MergeFrom" and any(
         one is other for i, one in enumerate(objects) for other in objects[:i])
 
 
 def state_of(process):
-    """Its state (R: runs or waits for the processor) and the processor's seconds that it has taken."""
+    """The process's state (R: runs or waits for the processor) and the processor seconds that it has used."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def watch(process, lines):
-    """The last calls of a worker, and whether it hangs: on a busy machine, waiting for the processor does not count."""
+    """Returns a worker's last calls, and whether it hangs. Waiting for the processor on a busy machine does not count."""
     last = collections.deque(maxlen=SHOWN_CALLS)
     os.set_blocking(lines.fileno(), False)
     asleep_since, began, rest = time.monotonic(), 0, b""
@@ -351,12 +351,12 @@ def parse(doc, plants=()):
 
 
 def told(options):
-    """The stream to which a worker tells each call."""
+    """The stream to which a worker writes each call."""
     return os.fdopen(options.worker, "w", encoding="utf-8", errors="backslashreplace")
 
 
 def supervise(options, script):
-    """Runs a script as the worker, and says what its calls ended in; the exit status."""
+    """Runs a script as the worker, and prints the results of its calls. Returns the exit status."""
     name = pathlib.Path(script).stem
     read, write = os.pipe()
     environment = {**os.environ, "GLOG_minloglevel": "3", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
@@ -365,7 +365,7 @@ def supervise(options, script):
                                    cwd=folder, pass_fds=[write], env=environment, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, errors="replace")
         os.close(write)
-        signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))  # it says how many calls there were
+        signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))  # it then prints the number of calls
         with os.fdopen(read, "rb", buffering=0) as lines:
             last, hangs = watch(process, lines)
         output = process.communicate()[0]

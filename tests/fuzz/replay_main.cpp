@@ -1,12 +1,12 @@
-// Runs a fuzz target over files and the files of folders: what a build without libFuzzer can do.
+// Runs a fuzz target over files and the files of folders, for builds without libFuzzer.
 //
 //   fuzz_replay TARGET [--mutations N | --seconds N] [--seed N] [--dictionary FILE] [--found DIR]
 //   PATH...
 //
-//   --mutations N      then N inputs made of those by random changes, the same for the same seed
-//   --seconds N        then as many as that time, or SIGTERM, allows
-//   --dictionary FILE  words to insert, a quoted string on each line, as libFuzzer has them
-//   --found DIR        where the input under way is kept as DIR/input; it remains after a crash
+//   --mutations N      then N inputs made from those by random changes, the same for the same seed
+//   --seconds N        then as many as possible in that time, or until SIGTERM
+//   --dictionary FILE  words to insert, one quoted string per line, as in libFuzzer
+//   --found DIR        the current input is stored as DIR/input; it remains after a crash
 #include <glog/logging.h>
 #include <unistd.h>
 
@@ -44,7 +44,8 @@ std::string ReadFile(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// "a\x41\"": the word of a line NAME="WORD" or "WORD"; empty where there is none.
+// Returns the word of a line NAME="WORD" or "WORD", for example of "a\x41\""; empty if there is
+// none.
 std::string WordOf(const std::string& line) {
   std::string word;
   const size_t begin = line.find('"');
@@ -71,7 +72,7 @@ std::vector<std::string> ReadDictionary(const std::string& path) {
   return words;
 }
 
-// Changes inputs at random. Knows nothing of what they reach, so it is no substitute for libFuzzer.
+// Changes inputs at random. It gets no coverage feedback, so it is no substitute for libFuzzer.
 class Mutator {
  public:
   Mutator(const Arguments& arguments, std::vector<std::string> inputs)
@@ -89,7 +90,7 @@ class Mutator {
   size_t PlaceIn(const std::string& text) {
     return static_cast<size_t>(random_.Below(static_cast<int64_t>(text.size()) + 1));
   }
-  // A short part, or one of any length.
+  // The length of a short part, or of one of any length.
   size_t LengthIn(const std::string& text, size_t from) {
     const auto left = static_cast<int64_t>(text.size() - from);
     return static_cast<size_t>(
@@ -129,7 +130,7 @@ class Mutator {
     }
   }
 
-  // The next decimal number in a text.
+  // Replaces the next decimal number in a text.
   void ReplaceNumber(std::string* input, size_t at) {
     const size_t begin = input->find_first_of("0123456789", at);
     if (begin == std::string::npos) return;
@@ -140,7 +141,7 @@ class Mutator {
     input->replace(begin, end == std::string::npos ? end : end - begin, random_.Pick(numbers));
   }
 
-  // Four bytes of a binary file.
+  // Replaces four bytes of a binary file.
   void SetInteger(std::string* input, size_t at) {
     if (at + 4 > input->size()) return;
     const auto value = static_cast<uint32_t>(
@@ -166,7 +167,7 @@ std::vector<std::string> Replay(const Arguments& arguments) {
       for (const auto& entry : std::filesystem::directory_iterator(path)) files.push_back(entry);
     }
   }
-  std::ranges::sort(files);  // inputs made of them follow from the seed alone
+  std::ranges::sort(files);  // so that the mutated inputs depend only on the seed
   std::vector<std::string> inputs;
   for (const auto& file : files) {
     std::printf("%s\n", file.c_str());

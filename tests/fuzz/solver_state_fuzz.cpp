@@ -1,4 +1,4 @@
-// Solver states: read and restored into a solver.
+// Reads solver states and restores them into a solver.
 #include "caffe/io/text_format.hpp"
 #include "caffe/solver.hpp"
 #include "tests/fuzz/fuzz_input.hpp"

@@ -1,5 +1,5 @@
-// Solver definitions as text: parsed, upgraded and, where the net is in them and small, made and
-// run for some iterations. A solver writes no snapshot here.
+// Solver definitions as text: parsed, upgraded and, if they contain a small net, created and run
+// for some iterations. A solver writes no snapshot here.
 #include <algorithm>
 
 #include "caffe/io/net_files.hpp"
@@ -22,7 +22,7 @@ bool IsBounded(const caffe::NetParameter& net) {
   return true;
 }
 
-// Leaves out what names files and what would take long.
+// Removes fields that name files or would make the run long.
 bool IsBounded(caffe::SolverParameter* solver) {
   solver->clear_snapshot();
   solver->clear_snapshot_prefix();

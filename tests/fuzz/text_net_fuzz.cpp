@@ -1,5 +1,5 @@
-// Net definitions as text: parsed, upgraded, filtered and, where no file is named, planned; what is
-// small is run forward and backward.
+// Net definitions as text: parsed, upgraded, filtered and, if they name no files, planned; small
+// ones are run forward and backward.
 #include "caffe/io/net_files.hpp"
 #include "tests/fuzz/bounded_net.hpp"
 #include "tests/fuzz/fuzz_input.hpp"

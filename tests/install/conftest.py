@@ -1,5 +1,5 @@
-"""The tree that a user installs, from the build that CAFFE_INSTALL_BUILD names or from that of the other tests.
-CAFFE_INSTALL_PREFIX names a tree that is installed already, as tests/scripts/test_release.py does on a Debian system
+"""The tree that a user installs, from the build that CAFFE_INSTALL_BUILD names or from the build of the other tests.
+CAFFE_INSTALL_PREFIX names a tree that is already installed, as tests/scripts/test_release.py does on a Debian system
 without this project."""
 import os
 import pathlib
@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Tree:
-    """PREFIX, and how programs are compiled against it."""
+    """An installation prefix, and how programs are compiled against it."""
 
     def __init__(self, prefix):
         self.prefix = prefix
@@ -25,14 +25,14 @@ class Tree:
                               env={**os.environ, "PKG_CONFIG_PATH": str(self.prefix / "lib" / "pkgconfig")}).stdout.split()
 
     def run(self, *command, status=0, **options):
-        """The output of a command that has to end with that status."""
+        """Runs a command that must end with that status. Returns its output."""
         done = subprocess.run(command, check=False, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, **options)
         assert done.returncode == status, done.stdout[-6000:]
         return done.stdout
 
     def compile(self, source, program, package="cortado", *flags):
-        """Compiles and links one file as `pkg-config` says."""
+        """Compiles and links one file with the options of `pkg-config`."""
         self.run(self.compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", source, "-o", program, *flags,
                  *self.pkg_config("--cflags", "--libs", package), f"-Wl,-rpath,{self.prefix / 'lib'}")
         return program

@@ -1,4 +1,4 @@
-"""Layers that leave the memory of their blobs end with AddressSanitizer's report, in a build of preset asan."""
+"""A layer that accesses memory outside its blobs ends with AddressSanitizer's report, in a build with preset asan."""
 import re
 
 import pytest
@@ -14,7 +14,7 @@ layer { name: "loss" type: "Reduction" bottom: "after" top: "loss" loss_weight: 
 """
 FAULTS = [("write", "WRITE", "Forward_cpu"), ("read", "READ", "Forward_cpu"),
           ("write diff", "WRITE", "Backward_cpu"), ("read diff", "READ", "Backward_cpu")]
-# In doubles with memory for each blob, and in floats with memory that blobs share.
+# In double with memory for each blob, and in float with memory that blobs share.
 COMMANDS = [("check-layer",), ("time", "-iterations=1")]
 
 

@@ -1,4 +1,4 @@
-"""Each installed header compiles by itself, and the library shows what they declare and no more."""
+"""Each installed header compiles by itself, and the library exports exactly what they declare."""
 import concurrent.futures
 import os
 import re

@@ -1,4 +1,4 @@
-"""Caffe's C++ API: programs and layers that were written for it build with an installed tree, and give the numbers of ours."""
+"""Caffe's C++ API: programs and layers written for it build with an installed tree, and give the same numbers as ours."""
 import json
 import pathlib
 import re
@@ -202,7 +202,7 @@ def test_old_layers_are_trained_and_resumed_to_the_byte(layers, caffe, tmp_path)
 
 
 def test_python_has_what_a_plugin_of_old_layers_needs(tree, caffe, tmp_path):
-    """An interpreter does not look for libcaffe_compat where its libcaffe is, as in a wheel."""
+    """An interpreter does not search for libcaffe_compat next to its libcaffe, as in a wheel."""
     tree.run(tree.compiler, "-std=c++11", "-shared", "-fPIC", SOURCES / "layers" / "soft_sign_layer.cpp", "-o", tmp_path / "plugin.so",
              *tree.pkg_config("--cflags", "--libs", "cortado-compat"))
     (tmp_path / "net.prototxt").write_text(
@@ -230,7 +230,7 @@ def test_old_layers_give_the_numbers_of_ours(layers, caffe, tmp_path):
         for replace in (False, True):
             text = precision + DATA + start + rest + loss
             for name, old, ours in pairs:
-                # HardClamp's gradient looks at what is left of a value near 1 in few bits.
+                # HardClamp's gradient reads a value near 1 that has few bits left.
                 if (name == "HardClamp" and "BFLOAT16" in precision) or replace:
                     text = text.replace(old, ours)
             train(layers, tmp_path, text, solver=SOLVER + "test_initialization: false ")
@@ -321,7 +321,7 @@ def nvcc():
 
 
 def test_gpu_code_compiles(tree, nvcc, tmp_path):
-    """Against the headers of a build with CUDA, which are those of one without but for a line."""
+    """Compiled against the headers of a build with CUDA, which differ from those of a build without in one line."""
     shutil.copytree(tree.prefix / "include", tmp_path / "include")
     compat = tmp_path / "include" / "caffe" / "compat"
     options = compat / "caffe" / "util" / "build_options.hpp"
@@ -336,7 +336,7 @@ def test_gpu_code_compiles(tree, nvcc, tmp_path):
 
 
 def test_a_layer_of_gpu_code_runs_without_it(tree, tmp_path):
-    """Where CPU_ONLY is defined, STUB_GPU stands for the .cu file."""
+    """With CPU_ONLY, STUB_GPU replaces the .cu file."""
     layers = [tree.compile(SOURCES / "gpu" / "gate_layer.cpp", "-shared", "-fPIC")]
     (tmp_path / "net.prototxt").write_text(
         'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 } } } '

@@ -1,4 +1,4 @@
-"""Layers outside of the tree: the example's project, and how the program uses what it makes."""
+"""Layers outside the tree: the example's project, and how the program uses its plug-in."""
 import shutil
 
 import pytest
@@ -8,7 +8,7 @@ from conftest import ROOT
 
 @pytest.fixture(scope="module", name="plugin")
 def make_plugin(tree, tmp_path_factory):
-    """The example's plug-in, built and tested as its CMakeLists.txt says."""
+    """The example's plug-in, built and tested with its CMakeLists.txt."""
     folder = tmp_path_factory.mktemp("plugin") / "source"
     shutil.copytree(ROOT / "examples" / "plugin", folder)
     tree.run("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={tree.prefix}")
@@ -58,7 +58,7 @@ def test_errors_in_its_options_have_their_place(tree, plugin, tmp_path, options,
 
 
 def test_tabs_do_not_move_the_place(tree, plugin, tmp_path):
-    """Protobuf counts a tab as what is left to the next eighth column, which moves as a name before it becomes longer."""
+    """Protobuf counts a tab as the distance to the next multiple of eight columns, which changes if a name before it gets longer."""
     line = 'layer {\tname: "y"\ttype: "Softsign" bottom: "x" top: "y"\tsoftsign_param {\twidth:\t"a" } }'
     (tmp_path / "net.prototxt").write_text(f'layer {{ name: "x" type: "Input" top: "x" }}\n{line}\n')
     said = tree.run(tree.caffe, "plan", "net.prototxt", f"-plugin={plugin}", status=1, cwd=tmp_path)
@@ -78,7 +78,7 @@ def test_an_override_reaches_its_options(tree, plugin, tmp_path):
 
 
 def test_a_wrong_gradient_is_found(tree, plugin, tmp_path):
-    """Of a plug-in whose formula of backward has been changed."""
+    """The plug-in's formula of backward has been changed."""
     source = tmp_path / "source"
     shutil.copytree(ROOT / "examples" / "plugin", source)
     header = source / "softsign.hpp"

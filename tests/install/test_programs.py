@@ -1,4 +1,4 @@
-"""Programs of users: those of docs/cpp.md, and a CMake project, built as the page says."""
+"""Programs of users: those of docs/cpp.md, and a CMake project, built with the page's commands."""
 import re
 
 import pytest

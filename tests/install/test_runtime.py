@@ -1,4 +1,4 @@
-"""The runtime library alone, as docs/runtime.md installs it and builds C programs on it."""
+"""Only the runtime library, installed and used by C programs as described in docs/runtime.md."""
 import os
 import re
 import shutil

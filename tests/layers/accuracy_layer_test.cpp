@@ -33,7 +33,7 @@ void MakeNet(int top_k) {
   Net net(param);
 }
 
-// Among as many scores as there are classes every label is found, whatever the net says.
+// If there are as many scores as classes, every label is found for any net.
 TEST(AccuracyLayerTest, TopKLiesWithinTheClassesHoweverLargeTheBatch) {
   EXPECT_NO_THROW(MakeNet(3));
   EXPECT_THAT(ErrorText<InvalidArgument>([] { MakeNet(4); }),
@@ -42,7 +42,7 @@ TEST(AccuracyLayerTest, TopKLiesWithinTheClassesHoweverLargeTheBatch) {
               HasSubstr("top_k is 0, but there are 3 classes"));
 }
 
-// The accuracy, and that of each class, of 3 items with these scores, the label of each being 1.
+// The accuracy, and that of each class, for 3 items with these scores, all with label 1.
 std::vector<float> AccuracyOf(const std::vector<float>& scores, const std::string& options,
                               const std::string& type = "FLOAT") {
   const auto net = testing::NetOf(StrCat("default_forward_type: ", type, R"(
@@ -58,7 +58,7 @@ std::vector<float> AccuracyOf(const std::vector<float>& scores, const std::strin
   return {net->blob_by_name("acc")->cpu_data()[0], net->blob_by_name("class")->cpu_data()[1]};
 }
 
-// Of three items, whose labels are 0, `label` and 1, all scored as class 0.
+// Three items, whose labels are 0, `label` and 1, all scored as class 0.
 std::string AccuracyBesideALoss(int label, const std::string& options) {
   const auto net = testing::NetOf(StrCat(R"(
     layer { name: 'in' type: 'Input' top: 'scores' top: 'labels'
@@ -77,14 +77,14 @@ std::string AccuracyBesideALoss(int label, const std::string& options) {
   return StrCat(std::lround(6 * net->blob_by_name("acc")->cpu_data()[0]), "/6");
 }
 
-// SegNet's nets say so of their losses alone.
+// SegNet's nets set this only for their losses.
 TEST(AccuracyLayerTest, ALabelBeyondTheClassesThatTheLossIgnoresDoesNotCount) {
   EXPECT_EQ(AccuracyBesideALoss(3, ""), "3/6");
   EXPECT_EQ(AccuracyBesideALoss(255, ""), "3/6");
   // A class counts, as in BVLC Caffe, unless the layer says otherwise.
   EXPECT_EQ(AccuracyBesideALoss(2, ""), "2/6");
   EXPECT_EQ(AccuracyBesideALoss(2, "ignore_label: 2"), "3/6");
-  // Another number that is no class is still an error.
+  // Another number that is not a class is still an error.
   EXPECT_THROW(AccuracyBesideALoss(4, "void_label: 5"), InvalidArgument);
 }
 
@@ -109,7 +109,7 @@ TEST(AccuracyLayerTest, NaNOfAnotherClassCountsAgainstTheLabel) {
   EXPECT_EQ(AccuracyOf(scores, "top_k: 2")[0], 1);
 }
 
-// BVLC counts the classes that score at least as much as the label.
+// BVLC counts the classes whose score is at least the label's score.
 TEST(AccuracyLayerTest, AFieldKeepsTheCountingOfBvlc) {
   const std::vector<float> scores = {0, kNaNScore, 0, kNaNScore, 1, 0, 0, kInfiniteScore, 1};
   EXPECT_EQ(AccuracyOf(scores, "nan_is_right: true")[0], 1);

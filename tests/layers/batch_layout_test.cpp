@@ -1,4 +1,4 @@
-// Data layers give their images in the layout that the plan has for them.
+// Data layers give their images in the layout that the plan uses for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ class BatchLayoutTest : public ::testing::Test {
     call_.layer->EmitForward(builder);
   }
 
-  // The next images as the layer's host call writes them.
+  // The next images, written by the layer's host call.
   template <typename T>
   std::vector<float> Next(Layout layout, DType dtype) {
     std::vector<T> data(36);

@@ -32,7 +32,7 @@ std::unique_ptr<Net> MakeNet(const std::string& options, int boxes = 5) {
 TEST(BoxAnnotatorOHEMTest, KeepsTheHardestBoxesOfEachImage) {
   const auto net = MakeNet("box_annotator_ohem_param { roi_per_img: 2 ignore_label: -7 }");
   std::vector<float> rois(25, 0);
-  rois[15] = rois[20] = 1;  // boxes 3 and 4 are of the second image
+  rois[15] = rois[20] = 1;  // boxes 3 and 4 belong to the second image
   Set(*net, "rois", rois);
   Set(*net, "loss", {0.5f, 2, 0.7f, 0.1f, 0.2f});
   Set(*net, "labels", {1, 2, 3, 4, 5});

@@ -1,4 +1,4 @@
-// A net that is trained on images of labels, as SegNet's are.
+// A net that is trained on label images, as in SegNet.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using testing::NetOf;
 
 TEST(DenseImageDataTest, FeedsALossOfEachPixel) {
   const testing::TemporaryFolder folder;
-  // A batch of one may have images of several sizes.
+  // A batch of one may contain images of different sizes.
   for (const int width : {3, 4}) {
     std::vector<uint8_t> labels(2 * width, 1);
     labels[0] = 2;

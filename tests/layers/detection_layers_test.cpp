@@ -1,4 +1,4 @@
-// The SSD layers on examples small enough to be worked out by hand.
+// The SSD layers on examples that are small enough to compute by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST(PriorBoxTest, ListsBoxesCellByCell) {
   net->Forward();
   EXPECT_EQ(net->blob_by_name("p")->shape(), (Shape{1, 2, 2 * 4 * 4}));
   const std::vector<float> p = Get(*net, "p");
-  // Cells of 100 x 100 pixels, the first one's centre at (50, 50) of 200 x 100.
+  // Cells of 100 x 100 pixels; the first one's centre is at (50, 50) of 200 x 100.
   const auto box = [](float width, float height) {
     return std::vector<float>{(50 - width / 2) / 200, (50 - height / 2) / 100,
                               (50 + width / 2) / 200, (50 + height / 2) / 100};
@@ -59,7 +59,7 @@ TEST(PriorBoxTest, ListsBoxesCellByCell) {
 
 class DetectionTest : public ::testing::Test {
  protected:
-  // Two items, three prior boxes, two classes beside background.
+  // Two items, three prior boxes, two classes in addition to background.
   std::unique_ptr<Net> MakeDetector(const std::string& options) {
     auto net = NetOf(
         Input("loc", "dim: 2 dim: 12") + Input("conf", "dim: 2 dim: 9") +
@@ -100,7 +100,7 @@ TEST_F(DetectionTest, FindsWhatIsLeftAfterSuppression) {
                               0,  1, 0.4f, 0,  1,   //
                               0,  2, 0.4f, 0,  1,   //
                               1,  2, 0.5f, 0,  0});
-  // Other scores, another number of detections.
+  // Other scores give another number of detections.
   Set(*net, "conf", std::vector<float>(18, 0.2f));
   net->Forward();
   EXPECT_EQ(net->blob_by_name("d")->shape(), (Shape{1, 1, 2, 7}));
@@ -114,8 +114,8 @@ TEST_F(DetectionTest, KeepsTheBest) {
   ExpectNear(Get(*net, "d"), {0, 1, 0.8f, 0, 0, 0.4f, 0.4f, 1, 2, 0.5f, 0.5f, 0.5f, 1, 1});
 }
 
-// Boxes of a few pixels overlap by more where pixels are counted. The sizes are taken in turn, from
-// the first again after the last.
+// Boxes of a few pixels overlap more if pixels are counted. The sizes are used one after the other,
+// starting again with the first.
 TEST(DetectionEvaluateTest, ComparesInPixelsOfTheImagesThatNameSizeFileNames) {
   const TemporaryFolder folder;
   WriteFileAtomically(folder / "sizes", "large 1000 1000\nsmall 10 10\n");
@@ -140,7 +140,7 @@ TEST_F(DetectionTest, WritesWhatItFindsOncePerImage) {
   const auto net = MakeDetector("save_output_param { output_directory: '" + folder.path() +
                                 "' output_format: 'VOC' label_map_file: '" + (folder / "labels") +
                                 "' name_size_file: '" + (folder / "sizes") + "' }");
-  for (int pass = 0; pass < 2; ++pass) {  // in the first, the top's shape changes
+  for (int pass = 0; pass < 2; ++pass) {  // in the first pass the top's shape changes
     net->Forward();
     EXPECT_EQ(ReadFile(folder / "a.txt"), "first 0.8 0 0 80 40\nfirst 0.4 120 50 200 100\n");
     EXPECT_EQ(ReadFile(folder / "b.txt"), "first 0.4 120 50 200 100\nsecond 0.5 5 5 10 10\n");
@@ -232,8 +232,8 @@ TEST(MultiBoxLossTest, CountsMatchesAndTheHardestNegatives) {
   Set(*net, "conf", {0, 0, 0, 1, 0, 2, 3, 0});
   Set(*net, "gt", {0, 1, 0, 0, 0, 0.44f, 0.4f, 0});
   net->Forward();
-  // The first box is matched: its right edge is 0.04 / 0.1 off, its class is even. Of the others
-  // the second and third look most like objects.
+  // The first box is matched: its right edge is 0.04 / 0.1 off, both classes have equal scores. Of
+  // the others, the second and third look most like objects.
   const double location = 0.4 * 0.4 / 2, positive = std::log(2.0);
   const double negatives = std::log(1 + std::exp(1.0)) + std::log(1 + std::exp(2.0));
   EXPECT_NEAR(Get(*net, "l")[0], location + positive + negatives, 1e-5);

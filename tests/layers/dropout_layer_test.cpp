@@ -29,7 +29,7 @@ TEST(DropoutLayerTest, OfRatioZeroIsTheIdentity) {
   EXPECT_EQ(net->blob_by_name("y")->asum_data(), 300);
 }
 
-// Values of y where x is 3 throughout.
+// The values of y if x is 3 everywhere.
 std::set<float> ValuesOf(Net& net) {
   std::fill_n(net.blob_by_name("x")->mutable_cpu_data<float>(), 100, 3.0f);
   net.Forward();
@@ -37,7 +37,7 @@ std::set<float> ValuesOf(Net& net) {
   return {y, y + 100};
 }
 
-// Faster R-CNN's: the scores of a test would be too large by 1 / (1 - dropout_ratio) otherwise.
+// As in Faster R-CNN: otherwise scores in testing would be too large by 1 / (1 - dropout_ratio).
 TEST(DropoutLayerTest, ScalesInTestingWhereTrainingDoesNot) {
   EXPECT_EQ(ValuesOf(*DropoutNet("0.25 scale_train: false")), (std::set<float>{0, 3}));
   EXPECT_EQ(ValuesOf(*DropoutNet("0.25 scale_train: false", "TEST")), (std::set<float>{2.25f}));
@@ -45,7 +45,7 @@ TEST(DropoutLayerTest, ScalesInTestingWhereTrainingDoesNot) {
   EXPECT_EQ(ValuesOf(*DropoutNet("0.25", "TEST")), (std::set<float>{3}));
 }
 
-// Bayesian SegNet's: each pass is another sample.
+// As in Bayesian SegNet: each pass is another sample.
 TEST(DropoutLayerTest, SamplesInTestingIfAsked) {
   const auto net = DropoutNet("0.25 sample_weights_test: true", "TEST");
   std::set<double> sums;

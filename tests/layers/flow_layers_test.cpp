@@ -1,5 +1,5 @@
-// Layers that move pixels or compare patches, against loops that say what FlowNet's and the spatial
-// transformer's papers say.
+// Compares layers that move pixels or compare patches with loops written from FlowNet's and the
+// spatial transformer's papers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ void Fill(Net& net, const std::string& name, double size, double phase) {
   }
 }
 
-// Element of a blob of images; `outside` beyond its edges.
+// An element of a blob of images; `outside` beyond its edges.
 double At(Net& net, const std::string& name, int item, int channel, int h, int w,
           double outside = 0) {
   const Blob& blob = *net.blob_by_name(name);
@@ -47,7 +47,7 @@ double At(Net& net, const std::string& name, int item, int channel, int h, int w
   return blob.cpu_data<float>()[((item * shape[1] + channel) * shape[2] + h) * shape[3] + w];
 }
 
-// Sum over all pixels of image and weight of a place near them.
+// The sum over all pixels of the image times a weight for the distance from the position.
 double Bilinear(Net& net, int item, int channel, double y, double x) {
   double sum = 0;
   for (int h = 0; h < kFlowHeight; ++h) {
@@ -79,7 +79,7 @@ TEST(FlowWarpTest, ShowsTheImageAtTheFlow) {
               EXPECT_TRUE(is_nan ? std::isnan(found) : found == 0);
               continue;
             }
-            // Beyond the last pixel's middle its value goes on.
+            // Beyond the centre of the last pixel, its value continues.
             EXPECT_NEAR(found,
                         Bilinear(*net, item, c, std::min(y, kFlowHeight - 1.0),
                                  std::min(x, kFlowWidth - 1.0)),
@@ -137,15 +137,15 @@ TEST(SpatialTransformerTest, FixedElementsMakeTheIdentity) {
 
 struct CorrelationCase {
   int pad, kernel, reach, stride_1, stride_2;
-  std::string options;  // further ones
+  std::string options;  // additional options
 };
 
-// Displacements along an axis, in steps of stride_2, and by how much a border and a pad shift it.
+// Displacements along an axis, in steps of stride_2, and the shifts by a border and a pad.
 struct CorrelationAxis {
   int first, last, border, pad;
 };
 
-// The mean product or absolute difference of two patches whose middles are given.
+// The mean product or absolute difference of two patches with the given centres.
 double Compare(Net& net, int item, int half, bool subtracts, int y, int x, int down, int across) {
   double sum = 0;
   for (int j = -half; j <= half; ++j) {
@@ -185,7 +185,7 @@ void ExpectCorrelation(const std::string& type, const CorrelationCase& test,
       for (int dx = horizontal.first; dx <= horizontal.last; ++dx) {
         for (int row = 0; row < rows; ++row) {
           for (int column = 0; column < columns; ++column) {
-            // Middles of the patches in the images without padding.
+            // Centres of the patches in the images without padding.
             const int y = row * test.stride_1 + vertical.border - vertical.pad;
             const int x = column * test.stride_1 + horizontal.border - horizontal.pad;
             const double want = Compare(*net, item, test.kernel / 2, has("SUBTRACT"), y, x,

@@ -1,4 +1,4 @@
-// Losses of Caffe's forks against sums that say what their papers say.
+// Compares losses of Caffe's forks with sums written from their papers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using testing::NetOf;
 
 using Numbers = std::vector<float>;
 
-// A layer on inputs x0, x1, ... of the given shapes ("dim: 2 dim: 3"), in training.
+// A layer on inputs x0, x1, ... with the given shapes ("dim: 2 dim: 3"), in training.
 class LossNet {
  public:
   LossNet(const std::vector<std::string>& shapes, const std::string& layer) {
@@ -44,7 +44,7 @@ class LossNet {
     net_->Forward();
     return net_->blob_by_name("loss")->cpu_data<float>()[0];
   }
-  // After Loss().
+  // Must be called after Loss().
   Numbers Gradient(int input) {
     net_->Backward();
     const Blob& blob = *net_->blob_by_name("x" + std::to_string(input));
@@ -93,8 +93,8 @@ TEST(SmoothL1LossTest, DividesAsLossParamSaysInRFCNs) {
     LossNet net(std::vector<std::string>(2, "dim: 2 dim: 1 dim: 1 dim: 3"), "type: '" + type + "'");
     return net.Set(0, Numbers(6, 2)).Set(1, Numbers(6, 0)).Loss();
   };
-  EXPECT_FLOAT_EQ(loss_of("SmoothL1Loss"), 6 * 1.5f / 2);      // items
-  EXPECT_FLOAT_EQ(loss_of("SmoothL1LossOHEM"), 6 * 1.5f / 6);  // positions
+  EXPECT_FLOAT_EQ(loss_of("SmoothL1Loss"), 6 * 1.5f / 2);      // divided by items
+  EXPECT_FLOAT_EQ(loss_of("SmoothL1LossOHEM"), 6 * 1.5f / 6);  // divided by positions
 }
 
 TEST(SoftmaxWithLossTest, GivesTheLossOfEachLabel) {
@@ -130,7 +130,7 @@ TEST(FocalLossTest, CountsWhatIsRightLess) {
                     "ignore_label: 5 } propagate_down: true propagate_down: false");
     net.Set(0, {2, 0, -1, 1, 3, 3}).Set(1, {0, 0, 5});
     double want = 0;
-    for (const double margin : {2.0, -2.0}) {  // the label's score above the other one
+    for (const double margin : {2.0, -2.0}) {  // the label's score minus the other one
       const double p = 1 / (1 + std::exp(-margin));
       want -= 0.5 * std::pow(1 - p, 1.5) * std::log(p) / 2;
     }
@@ -165,7 +165,7 @@ TEST(FocalLossTest, LinearShiftsAndScalesTheScore) {
   ExpectNumbersNear(net.Gradient(0), gradient);
 }
 
-// SegNet's: the weight of the label's class is a factor, the divisor counts items.
+// As in SegNet: the weight of the label's class is a factor, the divisor counts items.
 TEST(SoftmaxWithLossTest, WeighsItemsByTheirClass) {
   LossNet net({"dim: 1 dim: 3 dim: 1 dim: 4", "dim: 1 dim: 1 dim: 1 dim: 4"},
               "type: 'SoftmaxWithLoss' loss_param { ignore_label: 7 weight_by_label_freqs: true "
@@ -173,7 +173,7 @@ TEST(SoftmaxWithLossTest, WeighsItemsByTheirClass) {
               "propagate_down: true propagate_down: false");
   net.Set(0, Numbers(12, 1)).Set(1, {0, 2, 7, 2});
   EXPECT_NEAR(net.Loss(), (0.5 + 4 + 4) * std::log(3.0) / 3, 1e-5);
-  const double a = 0.5 / 9, b = 4 / 9.0;  // a third of a weight, of three items
+  const double a = 0.5 / 9, b = 4 / 9.0;  // a third of a weight, over three items
   ExpectNumbersNear(net.Gradient(0), {-2 * a, b, 0, b, a, b, 0, b, a, -2 * b, 0, -2 * b});
 }
 
@@ -209,7 +209,7 @@ TEST(CenterLossTest, MovesCentersToTheirFeatures) {
   net.Set(0, {2, 1, 1, 4, 0, 0}).Set(1, {0, 0, 2});
   EXPECT_NEAR(net.Loss(), (1 + 9 + 2) / 6.0, 1e-6);
   ExpectNumbersNear(net.Gradient(0), {4 / 3.0, 0, 0, 4, -4 / 3.0, -4 / 3.0});
-  // Of class 0: (1 - 2 + 1 - 1) / (2 + 1); the loss weight does not count.
+  // For class 0: (1 - 2 + 1 - 1) / (2 + 1); the loss weight has no effect.
   const Blob& centers = *net.net().learnable_params()[0].blob;
   ExpectNumbersNear({centers.cpu_diff<float>(), centers.cpu_diff<float>() + 6},
                     {-1 / 3.0, -1, 0, 0, 0.5, 0.5});
@@ -231,7 +231,7 @@ TEST(L1LossTest, FlowNetsLeavesOutWhatIsNoNumber) {
   ExpectNumbersNear(net.Gradient(1), {-s, 0, 0, s, 0, -s, 0, -s});
 }
 
-// A net that has diverged is no unknown flow.
+// A net that has diverged must not be treated as unknown flow.
 TEST(L1LossTest, FlowNetsKeepsNanOfThePrediction) {
   for (const std::string options : {"plateau: 0.5", "l2_per_location: true"}) {
     LossNet net({"dim: 1 dim: 2 dim: 1 dim: 2", "dim: 1 dim: 2 dim: 1 dim: 2"},
@@ -241,13 +241,13 @@ TEST(L1LossTest, FlowNetsKeepsNanOfThePrediction) {
     const Numbers gradient = net.Gradient(0);
     EXPECT_TRUE(std::isnan(gradient[1])) << options;
     EXPECT_EQ(gradient[3], 0) << options;
-    net.Set(0, {1, 2, 3, kNan});  // of an unknown one nobody knows whether it is right
+    net.Set(0, {1, 2, 3, kNan});  // an unknown flow cannot be right or wrong
     EXPECT_TRUE(std::isfinite(net.Loss())) << options;
   }
 }
 
 TEST(L1LossTest, FlowNetsMeasuresVectors) {
-  // One bottom is the difference itself. Two places of an item, vectors (3, 4) and (NaN, 1).
+  // One bottom is the difference itself. Two positions of an item, vectors (3, 4) and (NaN, 1).
   LossNet net({"dim: 1 dim: 2 dim: 1 dim: 2"},
               "type: 'L1Loss' l1_loss_param { l2_per_location: true epsilon: 0.01 }");
   net.Set(0, {3, kNan, 4, 1});
@@ -262,7 +262,7 @@ TEST(L1LossTest, FlowNetsMeasuresVectors) {
   EXPECT_NEAR(scaled.Loss(), std::sqrt(12.5), 1e-5);
 }
 
-// The probability of labels, by looking at every path of `steps` classes.
+// The probability of labels, summed over every path of `steps` classes.
 double Probability(const std::vector<std::vector<double>>& y, const std::vector<int>& labels,
                    int blank, bool merges) {
   const int steps = static_cast<int>(y.size()), classes = static_cast<int>(y[0].size());
@@ -293,7 +293,7 @@ class CtcTest : public ::testing::Test {
     }
   }
 
-  // -log p of sequence n's steps [first, last).
+  // -log p of steps [first, last) of sequence n.
   double Want(int n, int first, int last, const std::vector<int>& labels, int blank,
               bool merges = true) const {
     std::vector<std::vector<double>> y;
@@ -337,7 +337,7 @@ TEST_F(CtcTest, SumsAllPathsOfIndicatedSequences) {
 }
 
 TEST_F(CtcTest, ReadsWarpCtcsLabels) {
-  // Blanks are left out.
+  // Blanks are ignored.
   for (const std::string type : {"WarpCTC", "WarpCTCLoss", "CtcLoss"}) {
     LossNet net({kScores, "dim: 2 dim: 4"},
                 "type: '" + type +
@@ -408,13 +408,13 @@ TEST_F(CtcTest, ImpossibleAlignmentsHaveNoGradient) {
     }
     EXPECT_GT(of_second, 0.01);
   }
-  // A class that the labels do not need may be impossible.
+  // A class that the labels do not need may have probability 0.
   Numbers scores = scores_;
   for (int t = 0; t < kSteps; ++t) scores[t * 2 * kClasses + 1] = -infinity;
   net.Set(0, scores).Set(1, {2, 0, 0, 0, 2, 0, 0, 0});
   EXPECT_TRUE(std::isfinite(net.Loss()));
   for (const float slope : net.Gradient(0)) EXPECT_TRUE(std::isfinite(slope));
-  // What is not a number stays visible.
+  // NaN stays visible.
   scores[0] = std::nanf("");
   net.Set(0, scores);
   EXPECT_TRUE(std::isnan(net.Loss()));

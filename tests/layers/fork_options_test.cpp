@@ -1,5 +1,5 @@
-// What layers of Caffe's forks say of wrong options: one line that names the layer and has the
-// value found and what it has to be or to agree with.
+// Errors of layers from Caffe's forks about wrong options: one line that names the layer, the value
+// found and the value that it must have or agree with.
 #include <gtest/gtest.h>
 
 #include "tests/support/wrong_options.hpp"

@@ -1,4 +1,4 @@
-// Data layers that read files, as nets, against what the original Caffe delivered
+// Compares data layers that read files, as nets, with the results of the original Caffe
 // (tests/golden/README.md). The Data layer's own source is tested in tests/data.
 #include <gtest/gtest.h>
 

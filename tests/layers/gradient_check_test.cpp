@@ -1,4 +1,4 @@
-// Gradients of every layer with a backward, by central differences in double.
+// Checks the gradients of every layer with a backward, with central differences in double.
 #include "caffe/gradient_check.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ struct GradientCase {
   std::string
       constant_inputs;  // not differentiated: labels (drawn as whole numbers below `classes`)
   int classes = 3;
-  std::vector<double> constants;  // what the first constant input holds instead
+  std::vector<double> constants;  // values of the first constant input instead
   bool is_distinct = false;       // inputs are a shuffle of well separated numbers
   bool is_test_phase = false;
   double tolerance = 1e-6;
@@ -311,7 +311,7 @@ std::vector<GradientCase> Cases() {
         add({"UpsampleMask", "1x2x2x2",
              "layer { name: 'l' type: 'Upsample' bottom: 'x0' bottom: 'c0' top: 'y' }", -1, 1, 0,
              "1x2x2x2"});
-    test.constants = {0, 3, 12, 10, 5, 2, -1, 15};  // places in planes of 4x4, one without
+    test.constants = {0, 3, 12, 10, 5, 2, -1, 15};  // positions in planes of 4x4; one has none
   }
   add({"BatchReindex", "3x4",
        "layer { name: 'l' type: 'BatchReindex' bottom: 'x0' bottom: 'c0' top: 'y' }", -1, 1, 0,
@@ -333,8 +333,8 @@ std::vector<GradientCase> Cases() {
   add({"Parameter", "3x4",
        "layer { name: 'p' type: 'Parameter' top: 'w' parameter_param { shape { dim: 3 dim: 4 } } } "
        "layer { name: 'l' type: 'Eltwise' bottom: 'x0' bottom: 'w' top: 'y' }"});
-  // States are exposed, so that each pass begins with the same; as in Caffe no gradient comes from
-  // those at the end, so that they are not to count.
+  // States are exposed, so that each pass begins with the same ones. As in Caffe, the final states
+  // have no gradient, so they must not count.
   const auto recurrent = [&](const std::string& type, const std::string& name,
                              const std::string& static_input) {
     const bool is_lstm = type == "LSTM";
@@ -452,7 +452,7 @@ std::vector<GradientCase> Cases() {
        "correlation_param { pad: 1 kernel_size: 3 max_displacement: 1 do_abs: true }");
   pair("Correlation1D", "Correlation1D", "1x2x4x6 1x2x4x6",
        "correlation_param { pad: 3 kernel_size: 1 max_displacement: 3 single_direction: -1 }");
-  // Objects are constants: two of one box, one of another anchor, and one without a box.
+  // Objects are constants: two in one box, one for another anchor, and one without a box.
   const auto yolo = [&](const std::string& name, const std::string& type,
                         const std::string& options) {
     loss(type + name, type, "2x16x2x3", "2x20",
@@ -472,7 +472,7 @@ std::vector<GradientCase> Cases() {
       "biases: 8 ";
   yolo("", "Yolov3", "yolov3_param { " + yolo3 + "}");
   yolo("Squares", "Yolov3", "yolov3_param { use_logic_gradient: true " + yolo3 + "}");
-  // Objects and prior boxes are constants; the matches do not change within a step.
+  // Objects and prior boxes are constants; the matches do not change for small steps.
   const auto multibox = [&](const std::string& name, const std::string& options, int locations) {
     GradientCase& test =
         add({"MultiBoxLoss" + name, StrCat("2x", 16 * locations, " 2x12"),
@@ -497,7 +497,7 @@ std::vector<GradientCase> Cases() {
   multibox("Logistic", "conf_loss_type: LOGISTIC", 1);
   multibox("HardExample", "mining_type: HARD_EXAMPLE sample_size: 3", 1);
   multibox("OwnLocations", "share_location: false mining_type: NONE match_type: BIPARTITE", 3);
-  // In place, and a chain that a training plan would fuse.
+  // An in-place layer, and a chain that a training plan would fuse.
   add({"InPlaceChain", "2x3x4x4",
        StrCat("layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'y' convolution_param { "
               "num_output: 3 "
@@ -564,7 +564,7 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
     for (const Net::LearnableParam& learnable : net_->learnable_params()) {
       const std::string layer = learnable.name.substr(0, learnable.name.rfind('.'));
       if (net_->layer_by_name(layer)->type() == "BatchNorm" && !learnable.has_gradient) {
-        // Global statistics: anything positive.
+        // Global statistics: any positive number.
         double* values = learnable.blob->mutable_cpu_data<double>();
         for (int64_t k = 0; k < learnable.blob->count(); ++k)
           values[k] = 0.7 + 0.1 * static_cast<double>(k);
@@ -579,7 +579,7 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
     for (int64_t i = 0; i < blob.count(); ++i) {
       const double u = ToUniform(random.Bits(i));
       if (test.is_distinct) {
-        // Neighbours and operands differ by far more than the step.
+        // Neighbours and operands differ by much more than the step.
         values[i] = 0.01 * static_cast<double>((i * 37 + static_cast<int64_t>(index) * 11) % 211);
         continue;
       }
@@ -636,7 +636,7 @@ TEST(LayersTest, EveryLayerWithABackwardIsChecked) {
     } catch (const Unsupported&) {
       has_backward = false;  // TRT
     } catch (const Error&) {
-      // It needs options; data layers, which have no backward, are among these.
+      // The layer needs options; this includes data layers, which have no backward.
       static const std::set<std::string> kForwardOnly = {
           "BoxAnnotatorOHEM", "DetectionEvaluate", "DetectionOutput",     "Downsample",
           "HDF5Output",       "PriorBox",          "YoloDetectionOutput", "Yolov3DetectionOutput"};
@@ -649,7 +649,7 @@ TEST(LayersTest, EveryLayerWithABackwardIsChecked) {
 }
 
 TEST(LayersTest, EveryFileRegistersItsLayer) {
-  // "batch_norm_layer" and "BatchNorm" are the same letters.
+  // "batch_norm_layer" and "BatchNorm" have the same letters.
   const auto letters = [](std::string text) {
     std::erase(text, '_');
     for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

@@ -1,5 +1,5 @@
-// Options that are as large as their type allows. None may overflow on its way to a shape: a layer
-// refuses them, names itself and has both values.
+// Options that are as large as their type allows. None may overflow while a shape is computed: a
+// layer refuses them with an error that names itself and both values.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -376,7 +376,7 @@ INSTANTIATE_TEST_SUITE_P(
                          "there are 20000 steps in time"}}),
     [](const auto& info) { return info.param.name; });
 
-// The gradient finds its place by a number, which is a float.
+// The gradient finds its position by a number, which is a float.
 TEST(PoolingGeometryTest, ImagesOfMorePixelsThanFloatsTellApartHaveNoGradient) {
   const std::string text = testing::NetTextOf(
       {"Pooling", "1x1x4097x4097", "pooling_param { kernel_size: 16 stride: 4000 }", ""});

@@ -1,4 +1,4 @@
-// Segmentation data under the names of DeepLab and of HED.
+// Segmentation data with the layer names of DeepLab and HED.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,7 +135,7 @@ TEST_F(ImageSegDataTest, SaysWhatIsWrong) {
   EXPECT_THAT(error_of(""), HasSubstr("image_data_param { source } is missing"));
   EXPECT_THAT(error_of(Options("ignore_label: 256")), HasSubstr("ignore_label is 256"));
   EXPECT_THAT(error_of(Options("short_side: 9")), HasSubstr("short_side } is for ImageData"));
-  // label_type is IMAGE unless given, as in DeepLab.
+  // The default of label_type is IMAGE, as in DeepLab.
   EXPECT_THAT(error_of(Options("")), HasSubstr("list.txt:1: '/a.png /labels.png' has no label"));
 }
 

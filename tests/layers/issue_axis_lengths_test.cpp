@@ -1,5 +1,5 @@
-// Layers that multiply along an axis keep its places as floats, which tell 2^24 apart: beyond them
-// elements were taken for their neighbours.
+// Layers that multiply along an axis store positions as floats, which distinguish 2^24 numbers: in
+// longer axes, elements were mistaken for their neighbours.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// ConvolutionDepthwise takes its number of groups from the bottom, so that the check of num_output
+// ConvolutionDepthwise takes its number of groups from the bottom, so the check of num_output
 // against the file's `group` passed; weights of 0 channels were read and written beyond their end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

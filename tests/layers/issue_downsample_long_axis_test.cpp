@@ -1,5 +1,5 @@
-// Each output of Downsample looked at the whole axis for its neighbours, so planning a net took
-// time that grew with the square of the axis.
+// Each output of Downsample searched the whole axis for its neighbours, so the time to plan a net
+// grew with the square of the axis.
 #include <gtest/gtest.h>
 
 #include <ctime>

@@ -1,5 +1,5 @@
-// A table that keeps more bits than the rows that are taken of it was copied with its own size of
-// elements, beyond the end of the rows.
+// If a table has wider elements than the rows taken from it, rows were copied with the table's
+// element size, beyond the end of the result.
 #include <gtest/gtest.h>
 
 #include "tests/support/embedded_rows.hpp"

@@ -14,8 +14,8 @@
 namespace caffe {
 namespace {
 
-// A loss that hid them would let a run go on with weights that are lost: the solver names the blob
-// in which a loss stopped being a number. Each case: the loss layer and what it compares with.
+// If a loss hid them, a run would continue with weights that are lost: the solver names the blob in
+// which a loss first became NaN. Each case: the loss layer and its target.
 class LossOfNaNTest : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(LossOfNaNTest, IsNaN) {
@@ -29,7 +29,7 @@ TEST_P(LossOfNaNTest, IsNaN) {
   Net net(param);
   float* x = net.blob_by_name("x")->mutable_cpu_data<float>();
   std::fill(x, x + 6, 0.25f);
-  for (int i = 0; i < 6; ++i) {  // a target's class or another
+  for (int i = 0; i < 6; ++i) {  // the target's class or another one
     x[i] = std::numeric_limits<float>::quiet_NaN();
     net.Forward();
     EXPECT_TRUE(std::isnan(net.blob_by_name("loss")->cpu_data<float>()[0])) << "x[" << i << ']';
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair("type: 'EuclideanLoss'", "dim: 2 dim: 3"),
                       std::pair("type: 'L1Loss'", "dim: 2 dim: 3")));
 
-// Labels are the caller's memory: what they hold at backward need not be what forward saw.
+// Labels are in the caller's memory: they may change between forward and backward.
 class ChangedLabelTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ChangedLabelTest, IsAnErrorInBackward) {
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Layers, ChangedLabelTest,
                          ::testing::Values("type: 'MultinomialLogisticLoss'",
                                            "type: 'InfogainLoss' bottom: 'h'"));
 
-// What a layer of this type, with these options and loss_param, warns of.
+// The warning of a layer of this type with these options and loss_param.
 std::string Warning(const std::string& layer, const std::string& loss_param) {
   LayerParameter param;
   ParseTextProto(StrCat("name: 'loss' ", layer, " loss_param { ", loss_param, " }"), "loss",

@@ -18,7 +18,7 @@ using testing::ErrorText;
 using ::testing::HasSubstr;
 
 struct MixupUse {
-  std::string options;  // of mixup_param, beside num_classes
+  std::string options;  // of mixup_param, except num_classes
   std::string shape = "dim: 6 dim: 2 dim: 8 dim: 10";
   std::string phase = "TRAIN";
   std::string net = "force_backward: true";
@@ -34,7 +34,7 @@ std::string MixupNetText(const MixupUse& use) {
          (use.options.starts_with("num_classes") ? "" : "num_classes: 6 ") + use.options + " } }";
 }
 
-// Item n is n + 1 throughout and of class n.
+// All values of item n are n + 1, and its class is n.
 std::unique_ptr<Net> NetOfItems(const MixupUse& use) {
   auto net = std::make_unique<Net>(testing::ParseNet(MixupNetText(use)), NetOptions{.seed = 1});
   Blob &data = *net->blob_by_name("data"), &label = *net->blob_by_name("label");
@@ -50,7 +50,7 @@ std::vector<float> BlobValues(Net& net, const std::string& blob) {
   return {values, values + found.count()};
 }
 
-// Of each item: its share, and who has the rest.
+// For each item: its own share, and the item that has the rest.
 struct MixShares {
   std::vector<float> own;
   std::vector<int> partner;
@@ -186,7 +186,7 @@ TEST(MixupLayerTest, TestsSeeWholeImagesAndLabels) {
   for (int i = 0; i < 36; ++i) EXPECT_EQ(shares[i], i / 6 == i % 6 ? 1 : 0);
 }
 
-// In 16 bits a share is still a number of at least 24.
+// In 16 bits a share still has at least 24 bits of precision.
 TEST(MixupLayerTest, SharesStayFloatBesideDataOf16Bits) {
   const auto net = NetOfItems({.options = "alpha: 1", .net = "default_forward_type: BFLOAT16"});
   EXPECT_EQ(net->blob_by_name("shares")->dtype(), DType::kFloat);

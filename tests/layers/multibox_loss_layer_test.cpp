@@ -17,12 +17,12 @@ struct Learned {
   std::vector<float> gradient;  // of the locations
 };
 
-// Elements that are not 0.
+// The elements that are NaN; -1 for none.
 struct Bad {
   int location = -1, score = -1;
 };
 
-// One image with one object, which is prior 0's, at codes and scores that are all 0 but for a NaN.
+// One image with one object, matched to prior 0; codes and scores are 0 except for a NaN.
 Learned LearnLocations(const std::string& options, const Bad& bad = {}) {
   const auto net = testing::NetOf(StrCat(R"(
       force_backward: true
@@ -52,8 +52,8 @@ Learned LearnLocations(const std::string& options, const Bad& bad = {}) {
   return learned;
 }
 
-// SSD divides the difference of codes by the variance and copies the gradient of what it has
-// divided. At codes of 0 the loss and that gradient are those without the option.
+// SSD divides the difference of codes by the variance but leaves this division out of the gradient.
+// For codes of 0 the loss and that gradient are the same as without the option.
 TEST(MultiBoxLossTest, LeavesTheVarianceOutOfTheGradientAsSsdDoes) {
   for (const std::string type : {"SMOOTH_L1", "L2"}) {
     const Learned plain = LearnLocations("loc_loss_type: " + type);
@@ -66,7 +66,7 @@ TEST(MultiBoxLossTest, LeavesTheVarianceOutOfTheGradientAsSsdDoes) {
   }
 }
 
-// Of the three boxes without an object one is kept: any other would have hidden the last one's NaN.
+// One of the three boxes without an object is kept: any other choice would hide the last one's NaN.
 TEST(MultiBoxLossTest, MinesANanFirst) {
   for (const std::string mining :
        {"mining_type: MAX_NEGATIVE neg_pos_ratio: 1", "mining_type: HARD_EXAMPLE sample_size: 1"}) {
@@ -75,7 +75,7 @@ TEST(MultiBoxLossTest, MinesANanFirst) {
   }
 }
 
-// A box at NaN lies nowhere, so it does not cross the image's edge, and has no direction to go.
+// A box at NaN has no position, so it does not cross the image's edge, and cannot move.
 TEST(MultiBoxLossTest, KeepsANanLocation) {
   const Learned learned = LearnLocations("bp_inside: true", {.location = 1});
   EXPECT_TRUE(std::isnan(learned.loss));

@@ -34,10 +34,10 @@ TEST(NmsTest, FindsPeaksBetweenPixels) {
   const auto at = [&](int part, int y, int x) -> float& {
     return maps[(part * kMapHeight + y) * kMapWidth + x];
   };
-  // A peak that leans to the right and down; one beside the edge does not count, nor a low one.
+  // A peak that leans to the right and down; one at the edge and a low one do not count.
   at(0, 4, 5) = 0.8f, at(0, 4, 6) = 0.6f, at(0, 5, 5) = 0.2f, at(0, 3, 3) = -9;
   at(0, 0, 9) = 1, at(0, 7, 10) = 0.3f;
-  // Two equal neighbours are no peak; of three others the first two count.
+  // Two equal neighbours are no peak; the first two of three others count.
   at(1, 1, 1) = at(1, 1, 2) = 0.9f;
   at(1, 1, 6) = 0.5f, at(1, 1, 10) = 0.7f, at(1, 7, 7) = 0.9f;
   net->Forward();
@@ -56,7 +56,7 @@ TEST(NmsTest, ANaNIsNoPeakAndHasNone) {
   const auto net = MakeNmsNet("threshold: 0.3 max_peaks: 2 num_parts: 2");
   float* maps = net->blob_by_name("maps")->mutable_cpu_data<float>();
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  maps[4 * kMapWidth + 5] = nan;  // alone
+  maps[4 * kMapWidth + 5] = nan;  // without other peaks
   float* second = maps + kMapHeight * kMapWidth;
   second[4 * kMapWidth + 5] = 0.8f, second[4 * kMapWidth + 6] = nan;
   net->Forward();

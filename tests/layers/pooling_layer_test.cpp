@@ -41,7 +41,7 @@ TEST(PoolingLayerTest, TakesPadAndStrideInOneFormOnly) {
   }
 }
 
-// 6 pixels and windows of 3 in steps of 2: the last window would begin at 4 and go beyond.
+// 6 pixels and windows of 3 with stride 2: the last window would begin at 4 and reach beyond.
 TEST(PoolingLayerTest, CeilModeIsAnotherNameOfRoundMode) {
   const auto width = [](const std::string& options) {
     const auto net = caffe::testing::NetOf(StrCat(
@@ -64,7 +64,7 @@ TEST(PoolingLayerTest, CeilModeIsAnotherNameOfRoundMode) {
       HasSubstr("round_mode is CEIL and ceil_mode false"));
 }
 
-// A row of 5 pixels with windows of 3 around every other one.
+// A row of 5 pixels with windows of 3 around every second one.
 std::unique_ptr<Net> RowNet(const std::string& types, const std::string& mask) {
   return caffe::testing::NetOf(StrCat(
       "force_backward: true ", types,
@@ -87,7 +87,7 @@ std::vector<float> GradientOfRow(Net& net) {
   return {dx, dx + 5};
 }
 
-// Whatever form backward's own mask has. Of equal maxima the first one wins.
+// This holds for every form of backward's own mask. The first of equal maxima is chosen.
 TEST(PoolingLayerTest, AMaskTopShowsPlacesInTheImageAndChangesNoGradient) {
   for (const char* types : {"", "default_forward_type: BFLOAT16 default_backward_type: BFLOAT16",
                             "default_forward_type: DOUBLE default_backward_type: DOUBLE"}) {
@@ -99,7 +99,7 @@ TEST(PoolingLayerTest, AMaskTopShowsPlacesInTheImageAndChangesNoGradient) {
   }
 }
 
-// A window of more places than a byte has numbers for.
+// A window with more positions than a byte can number.
 TEST(PoolingLayerTest, GradientsOfLargeWindowsFindTheirWinner) {
   for (const int size : {15, 16, 20}) {
     const auto net = caffe::testing::NetOf(StrCat(

@@ -1,5 +1,5 @@
-// Proposals of a small map, against boxes worked out by hand and a loop that says what Faster R-CNN
-// does.
+// Compares proposals of a small map with boxes computed by hand and with a loop that follows Faster
+// R-CNN.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,8 +35,8 @@ std::unique_ptr<Net> Proposer(const std::string& shapes, const std::string& opti
 }
 
 TEST(ProposalTest, AnchorsAreThoseOfFasterRCNN) {
-  // One place, nine anchors, no offsets, an image that clips nothing on the right: what is inside
-  // of the published anchors (-84,-40,99,55), (-176,-88,191,103), ...
+  // One position, nine anchors, no offsets, an image that clips nothing on the right: the parts
+  // inside the image of the published anchors (-84,-40,99,55), (-176,-88,191,103), ...
   const auto net = Proposer(
       "shape { dim: 1 dim: 18 dim: 1 dim: 1 } shape { dim: 1 dim: 36 dim: 1 dim: 1 } shape { dim: "
       "1 "
@@ -56,7 +56,7 @@ TEST(ProposalTest, AnchorsAreThoseOfFasterRCNN) {
 }
 
 TEST(ProposalTest, DecodesClipsSortsAndSuppresses) {
-  // One square anchor of 16 pixels, three places in a row, two images.
+  // One square anchor of 16 pixels, three positions in a row, two images.
   const std::string shapes =
       "shape { dim: 2 dim: 2 dim: 1 dim: 3 } shape { dim: 2 dim: 4 dim: 1 dim: 3 } shape { dim: 2 "
       "dim: 3 }";
@@ -64,14 +64,14 @@ TEST(ProposalTest, DecodesClipsSortsAndSuppresses) {
   Set(*net, "scores", {9, 9, 9, 0.2f, 0.8f, 0.6f, 9, 9, 9, 0.5f, 0.4f, 0.3f});
   const float log2 = std::log(2.0f), tiny = std::log(1.0f / 16);
   Set(*net, "offsets",
-      {// dx, dy, dw, dh of the three places
+      {// dx, dy, dw, dh of the three positions
        0, 0.25f, -0.75f, 0, 0, 0, 0, log2, log2, 0, 0, 0,
        // the second image: the first box is smaller than min_size
        0, 0, 0, 0, 0, 0, tiny, 0, 0, 0, 0, 0});
   Set(*net, "im_info", {14, 100, 1, 100, 40, 1});
   net->Forward();
-  // First image: box 1 is 32 wide around 28; box 2, moved to the same place, goes; box 0 stays.
-  // Second image: boxes 1 and 2, of which the last is clipped at 39.
+  // First image: box 1 is 32 wide around 28; box 2, moved to the same place, is suppressed; box 0
+  // stays. Second image: boxes 1 and 2; the last one is clipped at 39.
   EXPECT_THAT(Get(*net, "rois"), ElementsAre(0, 12, 0, 44, 13,  //
                                              0, 0, 0, 16, 13,   //
                                              1, 16, 0, 32, 16,  //
@@ -97,7 +97,8 @@ TEST(ProposalTest, LeavesOutWhatIsNotFinite) {
       "dim: 3 }",
       "ratio: 1 scale: 1 min_size: 4 nms_thresh: 1");
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  // The score of place 0 is NaN, dx of place 1, dw of place 2; place 3 is e^1000 wide.
+  // The score of position 0 is NaN, and so are dx of position 1 and dw of position 2; position 3 is
+  // e^1000 wide.
   Set(*net, "scores", {9, 9, 9, 9, 9, nan, 0.8f, 0.7f, 0.6f, 0.5f});
   Set(*net, "offsets", {0, nan, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, nan, 1000, 0, 0, 0, 0, 0, 0});
   Set(*net, "im_info", {100, 100, 1});

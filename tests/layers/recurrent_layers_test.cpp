@@ -8,7 +8,7 @@
 namespace caffe {
 namespace {
 
-// The last state would be that of no step.
+// Without steps there would be no last state.
 TEST(RecurrentLayersTest, NeedAStepInTime) {
   for (const std::string type : {"LSTM", "RNN"}) {
     NetParameter param;

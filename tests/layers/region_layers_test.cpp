@@ -1,4 +1,4 @@
-// Layers that look at regions of interest against loops that say what the papers say.
+// Compares layers that read regions of interest with loops written from the papers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ float At(const std::vector<float>& map, int channels, int item, int channel, int
 
 class RegionTest : public ::testing::Test {
  protected:
-  // The top of a layer on a map of so many channels.
+  // The top of a layer on a map with this many channels.
   std::vector<float> Run(const std::string& layer, int channels,
                          const std::vector<Region>& regions = kRegions) {
     const auto net = NetOf(
@@ -64,7 +64,7 @@ class RegionTest : public ::testing::Test {
   std::vector<float> map_, slopes_;  // the map, and its gradient for a top's of 1
 };
 
-// Calls want(region, channel, row, column) for each element in order.
+// Compares each element, in order, with want(region, channel, row, column).
 void ExpectCells(const std::vector<float>& found, int channels, int rows, int columns,
                  const std::function<double(const Region&, int, int, int)>& want) {
   ASSERT_EQ(found.size(), kRegions.size() * channels * rows * columns);
@@ -93,7 +93,7 @@ TEST_F(RegionTest, ROIPoolingTakesTheLargestOfRoundedCells) {
     double best = -HUGE_VAL;
     for (int y = 0; y < kHeight; ++y) {
       for (int x = 0; x < kWidth; ++x) {
-        // A pixel belongs to a cell that covers some of it.
+        // A pixel belongs to every cell that covers a part of it.
         const bool in_row = (y - y1 + 1) * 3 > row * h && (y - y1) * 3 < (row + 1) * h;
         const bool in_column = (x - x1 + 1) * 4 > column * w && (x - x1) * 4 < (column + 1) * w;
         if (in_row && in_column) {
@@ -128,7 +128,8 @@ TEST_F(RegionTest, PSROIPoolingAveragesChannelsOfTheCell) {
   });
 }
 
-// The map at a place between pixels; one pixel's width around it the edge goes on.
+// The map at a position between pixels; within one pixel beyond the edge, the edge's value
+// continues.
 double Bilinear(const std::function<double(int, int)>& pixel, double y, double x) {
   if (y < -1 || y > kHeight || x < -1 || x > kWidth) return 0;
   y = std::clamp(y, 0.0, kHeight - 1.0), x = std::clamp(x, 0.0, kWidth - 1.0);
@@ -216,7 +217,7 @@ TEST_F(RegionTest, ROIAlignSkipsSamplesOutsideOfTheMap) {
     }
     for (const float slope : slopes_) ASSERT_TRUE(std::isfinite(slope)) << edge;
   }
-  // A sample in the middle of each of 1000 x 1000 pixels, few of them in the map.
+  // A sample in the centre of each of 1000 x 1000 pixels, few of them in the map.
   const auto found = Run(layer, 1, {{0, 0, 0, 1000, 1000}});
   double sum = 0;
   const auto pixel = [&](int y, int x) -> double { return At(map_, 1, 0, 0, y, x); };

@@ -1,4 +1,4 @@
-// SoftmaxWithLoss with labels of the scores' shape.
+// SoftmaxWithLoss with labels that have the shape of the scores.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ void ExpectResult(const SoftResult& result, double loss, const std::vector<doubl
 const std::vector<double> kSoftScores = {1, -2, 0.5, 3, 0, 4, -1, 2, -0.5, 0.25, 1.5, -3};
 const std::vector<double> kSoftShares = {0.7, 0.3, 0, 0, 0.1, 0.2, 0.3, 0.4, 0, 0, 1, 0};
 
-// torch.nn.functional.cross_entropy of PyTorch 2.4.1 in double.
+// Results of torch.nn.functional.cross_entropy of PyTorch 2.4.1 in double.
 TEST(SoftLabelsTest, AgreeWithPyTorch) {
   const std::string shape = "dim: 3 dim: 4";
   ExpectResult(RunLoss(SoftLossText(shape, shape, ""), kSoftScores, kSoftShares), 2.103581080,
@@ -77,7 +77,7 @@ TEST(SoftLabelsTest, MayLackTheAxesOfOne) {
   ExpectResult(result, expected.loss, expected.gradient, 1e-12);
 }
 
-// Whatever is asked of the loss, shares of 0 and 1 are what whole numbers are.
+// With every option of the loss, shares of 0 and 1 give the same as whole numbers.
 TEST(SoftLabelsTest, OfOneClassAreItsLabel) {
   std::vector<double> scores, labels, shares(2 * 3 * 4);
   const RandomStream random(1, 2);
@@ -105,7 +105,7 @@ TEST(SoftLabelsTest, OfOneClassAreItsLabel) {
   }
 }
 
-// A loss that is a mixture has the mixture's loss and gradient.
+// The loss and the gradient of a mixture are mixtures.
 TEST(SoftLabelsTest, AreMixturesOfLabels) {
   const std::string options = "loss_param { label_smoothing: 0.1 }";
   const std::string scores = "dim: 1 dim: 4", hard = "dim: 1";
@@ -119,7 +119,7 @@ TEST(SoftLabelsTest, AreMixturesOfLabels) {
   ExpectResult(mixed, 0.25 * first.loss + 0.75 * second.loss, gradient, 1e-12);
 }
 
-// One class has one label at each position, as ever.
+// With one class there is one label at each position, as usual.
 TEST(SoftLabelsTest, OfOneScoreAreLabels) {
   const SoftResult result =
       RunLoss(SoftLossText("dim: 2 dim: 1", "dim: 2 dim: 1", ""), {1, 2}, {0, 0});

@@ -39,7 +39,7 @@ float LossAndGradient(Net& net, std::vector<float>* gradient) {
 }
 
 // NVCaffe's rule: p - e / (numbers of an item - 1), and p - (1 - e) at the label; the loss itself
-// is that of the label alone.
+// only uses the label.
 TEST(SoftmaxWithLossLayerTest, SmoothsTheLabelsInTheGradientOnly) {
   std::vector<float> gradient;
   EXPECT_NEAR(LossAndGradient(*MakeNet(1, 0.3f), &gradient), std::log(4.0), 1e-6);

@@ -1,4 +1,4 @@
-// With batches of one item, images may differ in size: the net follows.
+// With batches of one item, images may differ in size: the net adapts.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -40,7 +40,7 @@ class WholeEpochsTest : public ::testing::Test {
         " } } layer { name: 'sum' type: 'Reduction' bottom: 'x' top: 'sum' "
         "reduction_param { axis: 1 } }");
   }
-  // Labels of so many batches, batch by batch.
+  // The labels of this many batches, batch by batch.
   static std::vector<std::vector<int>> Labels(Net& net, int batches) {
     std::vector<std::vector<int>> all;
     for (int i = 0; i < batches; ++i) {
@@ -87,7 +87,7 @@ TEST_F(WholeEpochsTest, RanksTakeBatchesInTurn) {
               ElementsAre(ElementsAre(3, 4, 5), ElementsAre(0, 1, 2), ElementsAre(6)));
 }
 
-// An epoch's order holds each record once, and skipping would not.
+// An epoch's order has each record once; skipping records would break this.
 TEST_F(WholeEpochsTest, ShuffledRecordsComeOnceAndNoneIsSkipped) {
   Net net(Images("shuffle: true rand_skip: 5"), {.seed = 4, .whole_epochs = true});
   for (int epoch = 0; epoch < 3; ++epoch) {

@@ -1,4 +1,4 @@
-// YOLO's detections of small maps, worked out by hand.
+// YOLO's detections on small maps, computed by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ double Sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-// A map whose boxes see nothing but where a test says so.
+// A map whose boxes detect nothing except where a test sets values.
 class YoloMap {
  public:
   YoloMap(Net& net, const std::string& name, int classes)
@@ -67,7 +67,7 @@ TEST(YoloTest, DecodesTheBestClassOfEachBox) {
   YoloMap map(*net, "map", 3);
   const float log2 = std::log(2.0f);
   map.Set(0, 1, 1, 2, {0, 0, 0, 0, 3, 1, 2, 0});
-  map.Set(0, 0, 1, 2, {0, 0, log2, log2, 2, 1, 2, 0});  // 2 of 3 parts of the other: suppressed
+  map.Set(0, 0, 1, 2, {0, 0, log2, log2, 2, 1, 2, 0});  // overlaps the other by 2/3: suppressed
   map.Set(1, 0, 0, 0, {1, -1, 0, log2, 4, 0, 0, 5});
   net->Forward();
   const double softmax = 1 / (1 + std::exp(-1.0) + std::exp(-2.0));
@@ -78,7 +78,7 @@ TEST(YoloTest, DecodesTheBestClassOfEachBox) {
                                             1.5 / 2 - 0.375, 2.5 / 4 + 0.25, 1.5 / 2 + 0.375,  //
                                             1, 3, Sigmoid(4) / (1 + 2 * std::exp(-5.0)), x - 0.125,
                                             y - 0.25, x + 0.125, y + 0.25}));
-  // Nothing to be seen: a row for each item.
+  // Nothing is detected: one row for each item.
   YoloMap empty(*net, "map", 3);
   net->Forward();
   EXPECT_THAT(Get(*net, "d"),
@@ -118,13 +118,13 @@ std::unique_ptr<Net> Yolo3(const std::string& options) {
 }
 
 TEST(YoloTest, ScoresEachClassOfEachMap) {
-  // Images of 64 x 64 pixels; the fine map has the first two anchors.
+  // Images of 64 x 64 pixels; the fine map uses the first two anchors.
   const auto net = Yolo3(
       "num_classes: 2 num_box: 2 confidence_threshold: 0.3 nms_threshold: 0.5 anchors_scale: 32 "
       "anchors_scale: 16 mask_group_num: 2 mask: 2 mask: 3 mask: 0 mask: 1 biases: 4 biases: 8 "
       "biases: 16 biases: 8 biases: 32 biases: 16 biases: 48 biases: 64");
   YoloMap coarse(*net, "coarse", 2), fine(*net, "fine", 2);
-  coarse.Set(0, 1, 0, 1, {0, 0, 0, 0, 2, 1, 3});  // the second class wins over its own first one
+  coarse.Set(0, 1, 0, 1, {0, 0, 0, 0, 2, 1, 3});  // the second class wins over the first
   fine.Set(0, 0, 3, 0, {0, 0, std::log(2.0f), 0, 5, 5, -5});
   net->Forward();
   EXPECT_THAT(

@@ -1,4 +1,4 @@
-// YOLO's losses against loops over boxes, then over objects, as darknet trains.
+// Compares YOLO's losses with loops over boxes, then over objects, as darknet trains.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using testing::NetOf;
 constexpr int kItems = 2, kBoxes = 2, kObjectClasses = 3, kCellRows = 3, kCellColumns = 4;
 constexpr int kEntries = 5 + kObjectClasses;
 
-// Centre and size in parts of the image.
+// Centre and size as fractions of the image.
 struct Box {
   double x, y, w, h;
 };
@@ -32,8 +32,8 @@ struct Object {
 };
 using Truth = std::array<std::vector<Object>, kItems>;
 
-const Truth kTruth = {{{{2, {0.4, 0.5, 0.2, 0.3}},    // of anchor 0
-                        {0, {0.9, 0.1, 0.7, 0.4}},    // of anchor 1, beyond the image's edge
+const Truth kTruth = {{{{2, {0.4, 0.5, 0.2, 0.3}},    // anchor 0
+                        {0, {0.9, 0.1, 0.7, 0.4}},    // anchor 1, beyond the image's edge
                         {1, {0.42, 0.6, 0.25, 0.3}},  // the same box as the first one
                         {1, {1.0, 0.99, 0.05, 0.7}}},
                        {}}};
@@ -54,16 +54,16 @@ double IoU(const Box& a, const Box& b) {
 
 struct Rules {
   bool is_3 = false;           // YOLO 3
-  bool squares = true;         // errors of sigmoids
-  bool softmax = true;         // of classes
-  bool match_anchors = true;   // else predicted sizes
-  bool learns_overlap = true;  // as objectness
+  bool squares = true;         // squared errors of sigmoids
+  bool softmax = true;         // softmax over classes
+  bool match_anchors = true;   // otherwise predicted sizes
+  bool learns_overlap = true;  // the target of objectness
   double thresh = 0.2, coord = 5, object = 1, noobject = 0.5, of_class = 1;
-  std::vector<Box> anchors;  // w and h in parts of the image
+  std::vector<Box> anchors;  // w and h as fractions of the image
   std::array<int, kBoxes> mask = {0, 1};
 };
 
-// What the map learns: each number's term of the loss and its slope.
+// The reference for the map: each number's term of the loss and its slope.
 class Reference {
  public:
   Reference(const Rules& rules, const Blob& map, const Truth& truth)
@@ -173,7 +173,7 @@ void FillMap(Net& net) {
   }
 }
 
-// Rows (class, x, y, width, height), five of each item.
+// Rows (class, x, y, width, height), five for each item.
 void FillRows(Net& net, const Truth& truth) {
   float* rows = net.blob_by_name("truth")->mutable_cpu_data<float>();
   std::fill_n(rows, kItems * 5 * 5, 0.0f);
@@ -197,7 +197,7 @@ void ExpectReference(Net& net, const Rules& rules, const Truth& truth) {
   for (int i = 0; i < map.count(); ++i) {
     EXPECT_NEAR(map.cpu_diff<float>()[i], reference.slope[i] / kItems, 1e-5) << i;
   }
-  // Objects, boxes that are free, and others, or the test says little.
+  // There are objects, free boxes and others; otherwise the test would say little.
   const auto learning = static_cast<int64_t>(reference.slope.size()) -
                         std::count(reference.slope.begin(), reference.slope.end(), 0);
   EXPECT_GT(learning, kItems * kBoxes * kCellRows * kCellColumns);

@@ -1,4 +1,4 @@
-"""Tests of caffe.onnx. They need packages onnx and onnxruntime: scripts/install_dependencies.sh onnx."""
+"""Tests of caffe.onnx. They need the packages onnx and onnxruntime: scripts/install_dependencies.sh onnx."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Nets from text, with weights and statistics that make numbers of ordinary size."""
+"""Nets from text, with weights and statistics that give numbers of ordinary size."""
 import json
 import os
 import pathlib
@@ -16,14 +16,14 @@ OPSETS = (11, 13, 17, caffe.onnx.newest_opset())
 
 
 def run_module(*arguments):
-    """python -m caffe.onnx, of the package that the tests import."""
+    """Runs python -m caffe.onnx of the package that the tests import."""
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(caffe.__file__).parents[1])}
     return subprocess.run([sys.executable, "-m", "caffe.onnx", *map(str, arguments)], capture_output=True, text=True,
                           env=environment)
 
 
 def net_of(text):
-    """From a file, because files are upgraded."""
+    """Loads the net from a file, because only files are upgraded."""
     with tempfile.NamedTemporaryFile("w", suffix=".prototxt") as file:
         file.write(text)
         file.flush()
@@ -31,14 +31,14 @@ def net_of(text):
 
 
 def net_with(shapes, layers):
-    """Layers that read blobs x0, x1, ... of these shapes."""
+    """A net whose layers read blobs x0, x1, ... of these shapes."""
     inputs = [f"layer {{ name: 'x{k}' type: 'Input' top: 'x{k}' input_param {{ shape {{ "
               + " ".join(f"dim: {extent}" for extent in shape) + " } } }" for k, shape in enumerate(shapes)]
     return net_of("\n".join([*inputs, layers]))
 
 
 def draw_weights(net, seed=1):
-    """Weights in [-0.5, 0.5) and statistics as if something had been learned."""
+    """Draws weights in [-0.5, 0.5) and statistics like those of a trained net."""
     generator = np.random.default_rng(seed)
     for layer in net.layers:
         for blob in layer.blobs:
@@ -52,8 +52,8 @@ def draw_weights(net, seed=1):
 
 
 def learn_statistics(net, inputs):
-    """Gives normalisations the statistics of these inputs, layer by layer: with those of a net that has not been trained all
-    its outputs would be one number."""
+    """Gives normalisations the statistics of these inputs, layer by layer: with the statistics of an untrained net, all its
+    outputs would be one number."""
     for name, array in inputs.items():
         net.blobs[name].data[...] = array
     names, first = [layer.layer_param.name for layer in net.layers], 0
@@ -72,7 +72,7 @@ def learn_statistics(net, inputs):
 
 
 def golden_net(file):
-    """The net of a file of tests/golden, its inputs by name; None where it needs a file of its own."""
+    """The net of a file in tests/golden, and its inputs by name; None if the net needs another file."""
     arrays = np.load(file)
     text = bytes(arrays["prototxt"].item()).decode()
     if "@" in text:

@@ -1,4 +1,4 @@
-"""Nets whose outputs are decisions: what is equal but for rounding is equal, and what is not is told."""
+"""Nets whose outputs are decisions: results that differ only by rounding count as equal, other differences are reported."""
 import caffe
 import caffe.onnx
 import nets
@@ -27,7 +27,7 @@ DETECTOR = """
 
 
 def _decided(net, inputs, theirs):
-    """Difference by blob, where the other side has decided `theirs`."""
+    """The difference of each blob, if the other side has decided `theirs`."""
     for name, array in inputs.items():
         net.blobs[name].data[...] = array
     decisions = Decisions(tops_that_decide(net, theirs), TOLERANCE)
@@ -56,7 +56,7 @@ def test_largest_values_along_an_axis_are_numbers():
 
 @pytest.mark.parametrize("place, is_equal", [(1, True), (0, True), (4, False), (2, False)])
 def test_what_follows_a_mask_is_computed_of_the_same_places(place, is_equal):
-    """Place 2 has the same number and lies in the next window."""
+    """Position 2 has the same number and lies in the next window."""
     net = nets.net_with([(1, 1, 2, 4)], UNPOOLING)
     image = np.array([[[[1, 1 + 1e-7, 1, 0.5], [0.2, 0, 0, 0]]]], np.float32)
     mask = np.array([[[[place, 2]]]], np.float32)
@@ -103,7 +103,7 @@ def test_a_row_is_the_same_as_one_row_alone():
 
 
 def test_as_many_rows_are_paired_as_can_be():
-    """The row nearest to the first one is the only one near the second one."""
+    """The row nearest to the first one is the only one close to the second one."""
     assert rows([[0], [0.9]], [[0.1], [-0.5]], 1, 0.8).relative == 0.8
     assert rows([[0], [0.9]], [[0.1], [-0.9]], 1, 0.8).relative > 0.8
 
@@ -170,7 +170,7 @@ def test_how_numbers_differ():
 
 
 def test_a_detector_that_finds_nothing_is_compared_by_its_heads(monkeypatch, tmp_path):
-    """Caffe has a row of -1 then, the model none."""
+    """In this case Caffe has a row of -1, and the model has none."""
     net = nets.draw_weights(nets.net_with([(1, 3, 32, 32)], DETECTOR))
     assert caffe.onnx.export(net, check=True).differences["out"] <= TOLERANCE
     from caffe.onnx import registry
@@ -182,7 +182,7 @@ def test_a_detector_that_finds_nothing_is_compared_by_its_heads(monkeypatch, tmp
 
 
 def test_other_decisions_are_told(monkeypatch):
-    """Of two equal numbers onnxruntime takes the other one, and the numbers that follow are those of that choice."""
+    """onnxruntime takes the other one of two equal numbers, and the following numbers come from that choice."""
     net = nets.net_with([(1, 1, 2, 2)], UNPOOLING + ARG_MAX.replace("'x0'", "'u'").replace("'l'", "'a'") % "axis: 2")
     run = check.run
 
@@ -212,7 +212,7 @@ def test_outputs_with_other_numbers_of_rows_have_no_error_in_8_bits():
 
 
 def test_decisions_of_large_models(monkeypatch, tmp_path):
-    """What is between the nodes of a model in two files is told by a third one, which does not stay."""
+    """Values inside a model in two files are read through a third file, which is removed afterwards."""
     from caffe.onnx import storing
     monkeypatch.setattr(storing, "LARGEST_MESSAGE", 1000)
     net = nets.draw_weights(nets.net_with([(1, 3, 32, 32)], DETECTOR.replace("num_output: 4", "num_output: 4 pad: 1")))

@@ -1,4 +1,4 @@
-"""What export() makes of a net as a whole, and what it refuses."""
+"""The results of export() for whole nets, and the nets that it refuses."""
 import caffe
 import caffe.onnx
 import nets

@@ -1,4 +1,4 @@
-"""Layers that make boxes out of maps, as standard operators: the same rows in the same order."""
+"""Layers that compute boxes from maps, as standard operators: the same rows in the same order."""
 import caffe
 import caffe.onnx
 import nets

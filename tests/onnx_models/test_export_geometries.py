@@ -1,4 +1,4 @@
-"""Random windows of poolings and convolutions: the same shapes and numbers as onnxruntime's.
+"""Random windows of poolings and convolutions: the same shapes and numbers as in onnxruntime.
 
 CAFFE_SLOW_TESTS=1 draws 2,000.
 """

@@ -1,4 +1,4 @@
-"""Each layer type that can be exported computes the same in onnxruntime, at four versions of the operators."""
+"""Each exportable layer type computes the same in onnxruntime, at four versions of the operators."""
 import caffe.onnx
 import nets
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 
 GOLDENS = sorted((nets.ROOT / "tests" / "golden").glob("layers/*.npz")) + sorted((nets.ROOT / "tests" / "golden").glob("nets/*.npz"))
 
-# Shapes of the bottoms, layers. What tests/golden, which is BVLC Caffe's, does not have.
+# Shapes of the bottoms, layers. These cases are not in tests/golden, which comes from BVLC Caffe.
 CASES = {
     "ReLU6": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'Power' bottom: 'x0' top: 'p' power_param { scale: 10 } } "
                               "layer { name: 'r' type: 'ReLU6' bottom: 'p' top: 'y' }"),
@@ -77,7 +77,7 @@ CASES = {
     "ImResize": ([(1, 3, 6, 8)], "layer { name: 'l' type: 'ImResize' bottom: 'x0' top: 'y' imresize_param { factor: 2.5 } }"),
     "ImResize of scales": ([(3, 2, 24, 32)], "layer { name: 'l' type: 'ImResize' bottom: 'x0' top: 'y' imresize_param { "
                                              "target_spatial_height: 30 target_spatial_width: 20 scale_gap: 0.2 } }"),
-    "Downsample": ([(2, 3, 12, 9)], "layer { name: 'l' type: 'Log' bottom: 'x0' top: 'n' } "  # NaN of negative numbers
+    "Downsample": ([(2, 3, 12, 9)], "layer { name: 'l' type: 'Log' bottom: 'x0' top: 'n' } "  # NaN for negative numbers
                                     "layer { name: 'd' type: 'Downsample' bottom: 'n' top: 'y' "
                                     "downsample_param { top_height: 4 top_width: 5 } }"),
     "BatchReduction": ([(5, 3, 4)], "layer { name: 'l' type: 'BatchReduction' bottom: 'x0' top: 'y' batch_reduction_param { "
@@ -153,7 +153,7 @@ def test_a_golden(file):
         try:
             read = caffe.onnx.export(net, opset=opset, check=False).inputs
         except caffe.InvalidArgument as error:
-            assert "no layer is left" in str(error)  # a loss alone
+            assert "no layer is left" in str(error)  # the net is only a loss
             return
         caffe.onnx.export(net, opset=opset, inputs={name: inputs[name] for name in read}, tolerance=1e-5)
 

@@ -1,5 +1,5 @@
-"""Random nets of the compiler's fuzzer: what can be exported computes the same, and so does what is imported of that; all else
-is refused by name.
+"""Random nets of the compiler's fuzzer: an exported net computes the same, and so does its re-imported model; all others are
+refused by name.
 
 CAFFE_SLOW_TESTS=1 takes 1,000.
 """
@@ -21,7 +21,7 @@ def _net_of(seed):
 
 
 def _differs(net, blobs, differences):
-    """Outputs that differ. One that is small beside the blobs may be what rounding leaves of a sum of 0."""
+    """The outputs that differ. An output that is small relative to the blobs may be the rounding error of a sum that is 0."""
     net.forward()
     largest = max(np.abs(blob.data[np.isfinite(blob.data)]).max(initial=0) for blob in net.blobs.values())
     return {name: number for name, number in differences.items() if not number <= 1e-4
@@ -34,7 +34,7 @@ def test_random_nets():
         try:
             net = _net_of(seed)
         except caffe.Error:
-            continue  # the fuzzer draws nets that are refused, too
+            continue  # the fuzzer also draws nets that are refused
         try:
             report = caffe.onnx.export(net, opset=nets.OPSETS[seed % 4], check=True, tolerance=np.inf)
         except caffe.Unsupported as error:
@@ -48,7 +48,7 @@ def test_random_nets():
         try:
             again = caffe.onnx.import_model(report.model, tolerance=np.inf)
         except caffe.Unsupported as error:
-            assert "NonZero" in str(error), seed  # items that the data choose
+            assert "NonZero" in str(error), seed  # items chosen by the data
             chosen += 1
             continue
         assert not _differs(again.net, {name: name for name in report.outputs}, again.differences), seed

@@ -1,6 +1,6 @@
 """Deploy nets of models/, with the fillers' weights and statistics of their inputs, at four versions of the operators.
 
-Deep nets round: where the model differs by more than 1e-5 from the net, it must be as near to the net in double as the net in
+Deep nets round: if the model differs by more than 1e-5 from the net, it must be as close to the net in double as the net in
 float is. CAFFE_SLOW_TESTS=1 takes all nets; `pytest -s` shows the numbers of docs/onnx.md.
 """
 import os
@@ -23,7 +23,7 @@ def _name(file):
 
 
 def _net_of(file):
-    """With the inputs that it has seen."""
+    """The net, and the inputs that its statistics come from."""
     caffe.set_random_seed(1)
     net = caffe.Net(str(file), caffe.TEST)
     for name in net.inputs:
@@ -35,7 +35,7 @@ def _net_of(file):
 
 
 def _outputs_in(kind, net, inputs, names):
-    """What the net computes in a type."""
+    """The net's outputs when it computes in a type."""
     definition = caffe.proto.caffe_pb2.NetParameter()
     definition.CopyFrom(net.definition)
     for field in ("forward_type", "backward_type", "forward_math", "backward_math"):
@@ -60,7 +60,7 @@ def _largest(expected, found):
 
 
 def _missing(rows, others):
-    """Share of rows that have none like them among the others. Boxes whose scores differ by rounding swap places."""
+    """The share of rows that have no similar row among the others. Boxes whose scores differ by rounding swap places."""
     distances = np.abs(rows[:, None] - others[None]).max(axis=2)
     return float((distances.min(axis=1) > 1e-4).mean())
 

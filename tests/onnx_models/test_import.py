@@ -45,7 +45,7 @@ def test_export_import_export_is_a_fixed_point(name):
 
 
 def _two_convolutions(groups=1):
-    """Both read the input, which they pad."""
+    """A model in which both convolutions read and pad the input."""
     return _model([_node("Conv", "x v", "a", pads=[1, 1, 1, 1]), _node("Conv", "x w b", "c", group=groups), _node("Relu", "a", "r"),
                    _node("GlobalAveragePool", "r", "p"), _node("GlobalAveragePool", "c", "q"), _node("Concat", "p q", axis=1)],
                   (1, 3, 9, 9), [("v", _draw(4, 3, 3, 3)), ("w", _draw(6, 3 // groups, 2, 2)), ("b", _draw(6))])
@@ -77,7 +77,7 @@ def test_preprocessing_that_cannot_go_there_is_refused():
 
 _SIXTHS = [("a", np.float32(3)), ("b", np.float32(0)), ("c", np.float32(6)), ("d", np.float32(1 / 6))]
 
-# Nodes, the input's shape, weights, the layers that they become.
+# Nodes, the input's shape, weights, the resulting layers.
 CASES = {
     "clip to 6": ([_node("Clip", "x a b")], (2, 3), [("a", np.float32(0)), ("b", np.float32(6))], ["ReLU6"]),
     "swish": ([_node("Sigmoid", "x", "s"), _node("Mul", "x s")], (2, 3), [], ["SiLU"]),
@@ -161,7 +161,7 @@ def test_what_nodes_become(case):
     assert _kinds(result) == kinds
 
 
-# Nodes, the input's shape, weights, what the error says.
+# Nodes, the input's shape, weights, the error's text.
 REFUSED = {
     "an operator without a layer": ([_node("Sin", "x")], (2, 3), [], r"node 'n_Sin' \(Sin\): there is no layer for Sin"),
     "erf alone": ([_node("Erf", "x")], (2, 3), [], "erf outside of a GELU"),

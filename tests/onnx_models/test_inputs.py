@@ -1,4 +1,4 @@
-"""The random numbers of a comparison are such as users give: what an input takes is told by the layer that reads it."""
+"""The random inputs of a comparison resemble those of users: the layer that reads an input decides its values."""
 from types import SimpleNamespace
 
 import caffe.onnx
@@ -65,7 +65,7 @@ def test_a_mask_has_a_place_in_each_window():
 
 
 def test_pictures_have_areas():
-    """Neighbours are alike; in noise they are 2 / 3 apart on average."""
+    """Neighbouring pixels are similar; in noise they would differ by 2 / 3 on average."""
     picture = _drawn([(1, 3, 64, 64)], "layer { name: 'l' type: 'ReLU' bottom: 'x0' top: 'y' }")["x0"]
     assert np.abs(picture).max() <= 1 and np.abs(np.diff(picture)).mean() < 0.35
     noise = _drawn([(1, 7, 64, 64)], "layer { name: 'l' type: 'ReLU' bottom: 'x0' top: 'y' }")["x0"]

@@ -1,4 +1,4 @@
-"""Calibration, and models of 8-bit numbers by it."""
+"""Calibration, and 8-bit models made with it."""
 import json
 import os
 import pathlib
@@ -66,7 +66,7 @@ def test_a_histogram_counts_numbers_of_any_size():
     assert histogram.counts.sum() == (everything != 0).sum()
     edges = np.arange(1, len(histogram.counts) + 1) * histogram.width
     below = [((everything > 0) & (everything <= edge)).sum() for edge in edges[::100]]
-    assert np.abs(np.cumsum(histogram.counts)[::100] - below).max() <= 1  # a number at an edge may fall on either side
+    assert np.abs(np.cumsum(histogram.counts)[::100] - below).max() <= 1  # a number at an edge may count on either side
 
 
 def test_methods_clip_as_they_say():
@@ -76,7 +76,7 @@ def test_methods_clip_as_they_say():
     assert METHODS["min-max"](histogram, None) == 50
     assert METHODS["percentile"](histogram, 99.9) == pytest.approx(1, abs=2 * histogram.width)
     assert METHODS["percentile"](histogram, 100) == 50
-    # 255 steps to 50 would leave 5 for nearly all numbers.
+    # 255 steps up to 50 would leave 5 steps for nearly all numbers.
     assert 1 <= METHODS["entropy"](histogram, None) < 10
     even = Histogram()
     even.add(generator.uniform(0, 1, 100_000))
@@ -90,7 +90,7 @@ def test_outputs_stay_near(method, net):
     report = caffe.onnx.export(net, int8=calibration, inputs=data())
     assert report.int8 == ["conv1", "conv2", "conv3", "ip"] and not report.kept_float
     assert report.int8_differences["ip"] < 0.03
-    assert max(report.differences.values()) < 1e-5  # of the float version
+    assert max(report.differences.values()) < 1e-5  # in the float version
 
 
 def test_weights_are_stored_in_8_bits_with_a_scale_for_each_channel(net, calibration):
@@ -100,7 +100,7 @@ def test_weights_are_stored_in_8_bits_with_a_scale_for_each_channel(net, calibra
     assert len(stored) == 4 and all(np.abs(array).max() == 127 for array in stored.values())
     assert {array.shape for name, array in weights.items() if name.endswith("weights/scale")} == {(16,), (8,), (10,)}
     assert not any(array.dtype == np.float32 and array.size > 16 for array in weights.values())
-    # The normalisation is in the weights, and what passes numbers on passes their scale on.
+    # The normalisation is in the weights, and operators that only pass numbers on keep their scale.
     kinds = [node.op_type for node in graph.node]
     assert "BatchNormalization" not in kinds and "Mul" not in kinds
     assert weights["conv1/scale"] == weights["pool1/scale"]
@@ -230,7 +230,7 @@ def test_what_cannot_be_is_refused(net, calibration):
 def test_blobs_whose_numbers_no_file_holds_have_no_range(net, tmp_path):
     def feed(one):
         feeder()(one)
-        one.blobs["x0"].data[0, 0, 0, 0] = -np.finfo(np.float32).max  # as windows of a maximum without any pixel have
+        one.blobs["x0"].data[0, 0, 0, 0] = -np.finfo(np.float32).max  # as in windows of a maximum without any pixel
     calibration = calibrate(net, 16, method="min-max", feed=feed)
     assert "x0" not in calibration.ranges
     calibration.save(tmp_path / "net.json")
@@ -265,7 +265,7 @@ def test_from_the_command_line(net, tmp_path):
     done = _caffe(tmp_path, "calibrate", "train_val.prototxt", "--weights=net.caffemodel", "--output=net.json")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "wrote net.json: 9 blobs, 40 images, entropy\n" and "batch 10 of 10" in done.stderr
-    assert "\r" not in done.stderr and "batch 9 of 10" not in done.stderr  # lines that move are for terminals
+    assert "\r" not in done.stderr and "batch 9 of 10" not in done.stderr  # moving lines are only for terminals
     done = _caffe(tmp_path, "export", "deploy.prototxt", "--weights=net.caffemodel", "--output=net.onnx", "--int8=net.json",
                   "--find-sensitive", "--keep-float=conv3")
     assert done.returncode == 0, done.stderr

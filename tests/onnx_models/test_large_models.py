@@ -47,7 +47,7 @@ def _some_data():
 
 
 def test_no_message_holds_the_weights(net, tmp_path, monkeypatch):
-    """Each of these would serialise them."""
+    """Each of these calls would serialise the weights."""
     def watch(module, name, check):
         original = getattr(module, name)
 
@@ -112,7 +112,7 @@ def test_a_failed_check_leaves_the_old_files(net, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("has_old, call", [(False, 0), (False, 1), (True, 0), (True, 1), (True, 2), (True, 3)])
 def test_names_that_cannot_be_changed_leave_the_old_files(net, tmp_path, monkeypatch, has_old, call):
-    """call: the change that fails."""
+    """call: the number of the rename that fails."""
     if has_old:
         caffe.onnx.export(net, tmp_path / "net.onnx")
     old = _contents(tmp_path)
@@ -124,7 +124,7 @@ def test_names_that_cannot_be_changed_leave_the_old_files(net, tmp_path, monkeyp
         if len(calls) == call + 1:
             raise OSError(errno.EPERM, os.strerror(errno.EPERM), source)
         replace(source, target)
-        if len(calls) <= call:  # never one new file and an old one
+        if len(calls) <= call:  # never one new and one old file
             names = {path.name for path in tmp_path.iterdir() if path.is_file()}
             assert not has_old or names in ({"net.onnx"}, set(), {"net.onnx.data"})
     monkeypatch.setattr(os, "replace", fail_once)
@@ -181,7 +181,7 @@ BIG_BYTES = 25000 * 25000 * 4
 
 @pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ, reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
 def test_a_model_beyond_2_gib(tmp_path):
-    """In little more memory than its net takes to be built, which is twice the weights."""
+    """Uses little more memory than building its net, which takes twice the weights."""
     if shutil.disk_usage(tmp_path).free < 3 * BIG_BYTES or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") < 3 * BIG_BYTES:
         pytest.skip(f"needs {3 * BIG_BYTES >> 30} GiB of disk and of memory")
     (tmp_path / "net.prototxt").write_text(BIG)

@@ -1,6 +1,6 @@
-"""OpenCV 5 computes of models for profile opencv5 what onnxruntime computes: the profile's list of operators and limits.
+"""For models with the profile opencv5, OpenCV 5 computes the same as onnxruntime: tests the profile's list of operators and limits.
 
-Skipped where there is no OpenCV 5: pip install opencv-python-headless.
+Skipped if there is no OpenCV 5: pip install opencv-python-headless.
 """
 import caffe
 import caffe.onnx
@@ -16,7 +16,7 @@ if int(cv2.__version__.split(".", maxsplit=1)[0]) < 5:
 
 
 def _differences(net, given, opset):
-    """Of OpenCV's outputs from onnxruntime's, by name; None where the profile or onnxruntime refuses the net."""
+    """Differences between OpenCV's and onnxruntime's outputs, by name; None if the profile or onnxruntime refuses the net."""
     try:
         report = caffe.onnx.export(net, opset=opset, check=False, profile="opencv5")
         generator = np.random.default_rng(3)

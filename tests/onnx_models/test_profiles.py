@@ -1,4 +1,4 @@
-"""Profiles of chips: their files, and what export() makes of nets for them."""
+"""Profiles of chips: their files, and the results of export() with them."""
 import json
 import re
 
@@ -27,7 +27,7 @@ def _kinds(report):
 
 
 def _file(folder, **changes):
-    """A profile that takes nothing, but for the changes."""
+    """A profile that takes nothing, except for the changes."""
     table = {"title": "a chip", "opset": {"default": 13}, "operators": {},
              "sources": [{"page": "p", "version": "1", "read": "2026-01-01", "says": "all"}]}
     table.update(changes)
@@ -37,7 +37,7 @@ def _file(folder, **changes):
 
 
 def _but_for(*operators):
-    """All operators of ONNX that a net may need, without these."""
+    """All ONNX operators that a net may need, except these."""
     names = {name for chip in PROFILES for name in caffe.onnx.load_profile(chip).operators} | {"Gelu", "Mish", "HardSwish"}
     return {name: {} for name in names - set(operators)}
 
@@ -69,7 +69,7 @@ def test_a_classifier_fits_each_chip(name):
     assert max(report.differences.values()) <= 1e-5
 
 
-# A layer and its bottom, the operator that a chip lacks, an opset where the exporter writes it, and what stands in its place.
+# A layer and its bottom, the operator that a chip lacks, an opset in which the exporter writes it, and its replacement.
 REWRITES = {
     "clip_as_relu_and_min": ("ReLU6", "", "Clip", 11, ["Relu", "Min"]),
     "clip_as_max_and_min": ("Clip", "clip_param { min: -0.5 max: 0.25 }", "Clip", 11, ["Max", "Min"]),
@@ -113,7 +113,7 @@ def test_a_rewrite_computes_the_same(name, opset, tmp_path):
         net = nets.net_with([(2, 7, 4, 5), (2, 3, 4, 5)], _layer(kind, options, ("x0", "x1")))
     else:
         net = _net((2, 3, 4, 5), kind, options)
-    always = name in ("reduce_mean_by_axis", "padding_as_pad")  # they write the operator again
+    always = name in ("reduce_mean_by_axis", "padding_as_pad")  # these write the operator again
     chip = _file(tmp_path, operators=_but_for(*([] if always else [operator])), opset={"default": opset},
                  **{"always" if always else "rewrites": [name]})
     report = caffe.onnx.export(net, profile=chip, check=True, tolerance=1e-5)
@@ -229,7 +229,7 @@ def test_layers_that_a_toolchain_of_caffes_files_does_not_take(tmp_path):
     assert done.stdout.endswith(f"wrote {file} and {tmp_path}/net.caffemodel\n"), done.stderr
 
 
-# A layer, the types that a toolchain takes, and the layers that stand in its place.
+# A layer, the types that a toolchain takes, and the layers that replace it.
 LAYER_REWRITES = {
     "bias_as_scale": ("Bias", "", ["Scale"], ["Scale"]),
     "power_as_scale": ("Power", "power_param { scale: 1.5 shift: -0.25 }", ["Scale"], ["Scale"]),
@@ -252,7 +252,7 @@ def _caffe_file(folder, operators, names):
 
 
 def _written(folder):
-    """Types of the layers of the net that was written, without its input."""
+    """The types of the layers in the written net, without its input."""
     net = caffe.Net(str(folder / "net.prototxt"), caffe.TEST, weights=str(folder / "net.caffemodel"))
     return [layer.type for layer in net.layers if layer.type not in ("Input", "Split")]
 
@@ -264,7 +264,7 @@ def test_all_rewrites_of_layers_are_checked():
 @pytest.mark.parametrize("top", ["y", "x0"])
 @pytest.mark.parametrize("name", LAYER_REWRITES)
 def test_a_rewrite_of_a_layer_computes_the_same(name, top, tmp_path):
-    """In place, too."""
+    """Also for an in-place layer."""
     kind, options, operators, written = LAYER_REWRITES[name]
     layer = _layer(kind, options).replace("top: 'y'", f"top: '{top}'")
     net = nets.draw_weights(nets.net_with([(2, 3, 4, 5)], layer + f"""

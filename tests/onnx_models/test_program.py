@@ -51,7 +51,7 @@ DATA = 'layer { name: "images" type: "DummyData" top: "data" dummy_data_param { 
 
 
 def test_the_log_is_that_of_other_commands(tmp_path):
-    """glog itself warns of lines before its start. The lines here are of old files."""
+    """glog itself warns about lines before its start. The lines here are about old files."""
     (tmp_path / "net.prototxt").write_text(OLD_NET)
     (tmp_path / "train_val.prototxt").write_text(DATA + OLD_NET[OLD_NET.index("layers"):].replace("layers", "layer")
                                                  .replace("CONVOLUTION", '"Convolution"'))
@@ -107,7 +107,7 @@ def test_a_missing_package_is_a_line(tmp_path, module):
 
 
 def test_modules_of_the_working_folder_are_not_run(tmp_path):
-    """A model's folder is somebody else's."""
+    """A model's folder may be untrusted."""
     (tmp_path / "net.prototxt").write_text(NET)
     for module in ("numpy", "onnx", "json", "caffe"):
         (tmp_path / f"{module}.py").write_text("open('taken', 'w')")

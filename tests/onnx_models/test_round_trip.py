@@ -1,10 +1,10 @@
-"""Whatever is exported can be imported again, and computes the same, but for what is named here."""
+"""Every exported net can be imported again, and computes the same, except for the types named here."""
 import caffe.onnx
 import nets
 import pytest
 from test_export_layers import CASES, GOLDENS
 
-# Layers that become operators which no layer can express one by one: detection, regions, flow, and what the data choose.
+# Layers whose operators cannot be expressed as layers one by one: detection, regions, flow, and items chosen by the data.
 NO_WAY_BACK = {"Correlation", "Correlation1D", "Downsample", "Filter", "FlowWarp", "Nms", "PSROIPooling", "ROIAlign", "ROIPooling",
                "SpatialTransformer", "Upsample"}
 
@@ -13,7 +13,7 @@ def _there_and_back(net):
     try:
         model = caffe.onnx.export(net, check=False).model
     except caffe.InvalidArgument as error:
-        assert "no layer is left" in str(error)  # a loss alone
+        assert "no layer is left" in str(error)  # the net is only a loss
         return
     try:
         assert caffe.onnx.import_model(model).differences

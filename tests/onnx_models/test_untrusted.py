@@ -1,4 +1,4 @@
-"""Models that somebody else made: they are read from their own folder alone, and cannot end, halt or fill the program."""
+"""Untrusted models: only their own folder is read, and they cannot end, halt or fill the program."""
 import os
 import subprocess
 import sys
@@ -15,7 +15,7 @@ WEIGHTS = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 def _model(location=None, **keys):
-    """x (2, 3) times weights, which may lie in another file."""
+    """A model that multiplies x (2, 3) by weights, which may be in another file."""
     tensor = numpy_helper.from_array(WEIGHTS, "w")
     if location is not None:
         tensor.ClearField("raw_data")
@@ -34,7 +34,7 @@ def _graph(nodes, weights):
 
 @pytest.fixture(name="folder")
 def make_folder(tmp_path):
-    """models/ with weights.bin; secret outside of it, and ways to that."""
+    """models/ with weights.bin; a secret outside it, and several ways to reach the secret."""
     folder = tmp_path / "models"
     (folder / "inner").mkdir(parents=True)
     (folder / "weights.bin").write_bytes(WEIGHTS.tobytes())

@@ -1,4 +1,4 @@
-// Parts of concatenations and slices lie inside the whole, and the numbers stay the same.
+// Parts of concatenations and slices share the whole's memory, and the numbers do not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,7 +112,7 @@ std::unique_ptr<Net> MakeNet(const std::string& text, NetOptions options, Phase 
   return net;
 }
 
-// "last = Concat[axis 1, in place](a, b)" of each concatenation and slice.
+// "last = Concat[axis 1, in place](a, b)" for each concatenation and slice.
 std::string Schedule(const Net& net) {
   std::string text;
   for (const Node* node : net.graph().ScheduledNodes()) {
@@ -164,7 +164,7 @@ TEST(ConcatInPlaceTest, Text) {
 }
 
 TEST(ConcatInPlaceTest, PartsLieInTheWhole) {
-  // Packed weights would be the largest values of so small a net.
+  // Without this pass, because packed weights would be the largest values of such a small net.
   NetOptions together{.keep_all = false, .disabled_passes = {"keep-weight-copies"}};
   NetOptions separate = together;
   separate.disabled_passes.push_back("concat-in-place");
@@ -177,8 +177,8 @@ TEST(ConcatInPlaceTest, PartsLieInTheWhole) {
   EXPECT_LT(net->graph().arena_bytes, apart->graph().arena_bytes);
 }
 
-// The concatenation is read once, but one small part of it until after a larger blob. The other
-// part moves.
+// The concatenation is read once, but one small part of it is needed until after a larger blob.
+// Then the other part gets its own memory.
 TEST(ConcatInPlaceTest, PartsLieApartWhereTheWholeWouldBeKeptForThem) {
   std::string text = Items(1) + Product("x", "a", 4) + Product("x", "b", 4000) +
                      Concat({"a", "b"}, "ab") + Product("ab", "h0", 8);
@@ -191,7 +191,7 @@ TEST(ConcatInPlaceTest, PartsLieApartWhereTheWholeWouldBeKeptForThem) {
   EXPECT_EQ(b.arena_offset, whole.arena_offset + static_cast<int64_t>(a.desc.bytes()));
 }
 
-// Parts of a recurrent layer are made one after the other.
+// The parts of a recurrent layer are computed one after the other.
 TEST(ConcatInPlaceTest, PartsThatAreMadeInTurnLieInTheWhole) {
   const auto net = MakeNet(Recurrent(), {.keep_all = false, .with_backward = false}, TEST);
   const Value& whole = ValueOf(*net, "lstm/y");
@@ -236,8 +236,8 @@ INSTANTIATE_TEST_SUITE_P(
                       NetCase{"Shuffle", Shuffle()}),
     [](const auto& info) { return info.param.name; });
 
-// (x) -> a, (x) -> b, (a, b) -> whole, (a) -> c, (whole) -> d, with the places that a test gives
-// them.
+// (x) -> a, (x) -> b, (a, b) -> whole, (a) -> c, (whole) -> d, with the memory places that a test
+// gives them.
 class PlacedParts {
  public:
   PlacedParts() : graph_(CompileOptions{.keep_all = false}) {

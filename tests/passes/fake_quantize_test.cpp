@@ -1,5 +1,5 @@
-// Nets of precision FAKE_INT8: which values are rounded, that the numbers are those of a plan in 8
-// bits, and what gradients become.
+// Nets of precision FAKE_INT8: tests which values are rounded, that the numbers are those of a plan
+// in 8 bits, and the gradients.
 #include "caffe/ops/fake_quantize.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@
 #include "tests/support/quantised_nets.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-// A namespace of its own, because other files have functions of these names.
+// A separate namespace, because other files have functions with these names.
 namespace caffe::fake_quantize {
 namespace {
 
@@ -71,7 +71,7 @@ class FakeQuantizeTest : public ::testing::Test {
     return net;
   }
 
-  // Ranges of what the float net computes; of `narrow` they hold next to nothing.
+  // Stores the ranges of the float net's values; the range of `narrow` is almost empty.
   void Calibrate(const std::string& layers, const std::string& narrow = "",
                  const std::string& without = "") const {
     const auto net = Make(layers, FP32, /*keep_all=*/true);
@@ -84,7 +84,7 @@ class FakeQuantizeTest : public ::testing::Test {
     testing::WriteRanges("q", ranges, folder_.path("q.json"));
   }
 
-  // Whatever its layout and order are.
+  // The name of a value, regardless of its layout and order.
   static std::string NameOf(const Value* value) {
     if (value == nullptr) return "-";
     std::string name = value->name;
@@ -94,7 +94,7 @@ class FakeQuantizeTest : public ::testing::Test {
     return name;
   }
 
-  // "a = Conv(x:fake_int8, a.0:fake_int8, a.1)" for each step that makes or reads what is rounded.
+  // "a = Conv(x:fake_int8, a.0:fake_int8, a.1)" for each step that writes or reads rounded values.
   static std::vector<std::string> Steps(const Net& net) {
     std::vector<std::string> steps;
     for (const Node* node : net.graph().ScheduledNodes()) {
@@ -119,8 +119,8 @@ class FakeQuantizeTest : public ::testing::Test {
     return error / largest;
   }
 
-  // The rounded net is as near to the plan in 8 bits as rounding errors of floats allow: where one
-  // of them decides which number is nearest, that is another one, so a few steps of one value.
+  // The rounded net is as close to the plan in 8 bits as float rounding errors allow: if such an
+  // error decides which number is nearest, a value differs by one step, so a few values may.
   void CheckAgreement(const std::string& layers) const {
     Calibrate(layers);
     const std::vector<float> exact = testing::Output(*Make(layers, FP32));
@@ -159,7 +159,7 @@ TEST_F(FakeQuantizeTest, RoundsWhatAPlanIn8BitsStores) {
                         "ip = Gemm(p:fake_int8, ip.0:fake_int8, ip.1)"}));
 }
 
-// What is rounded and what backward reads of it.
+// Tests which values are rounded and which ones backward reads.
 TEST_F(FakeQuantizeTest, GradientsAreOfWhatWasRead) {
   const std::string layers = ConvLayer("a", "x") + ProductLayer("ip", "a");
   Calibrate(layers);
@@ -210,7 +210,7 @@ TEST_F(FakeQuantizeTest, AgreesAroundLayersInFloat) {
                  ConvLayer("c", "b"));
 }
 
-// Multiplied by 2, its numbers would be beyond the range.
+// After multiplying by 2, its numbers would be beyond the range.
 TEST_F(FakeQuantizeTest, RoundsBeforeDropout) {
   const std::string layers = ConvLayer("a", "x") + LayerOn("ReLU", "a") + LayerOn("Dropout", "a") +
                              ProductLayer("ip", "a");
@@ -228,7 +228,7 @@ TEST_F(FakeQuantizeTest, ALayersOwnPrecisionCounts) {
   EXPECT_THAT(Steps(Net(param)), ElementsAreArray({"a.0:fake_int8 = FakeQuantizeRows(a.0)",
                                                    "x:fake_int8 = FakeQuantize(x)",
                                                    "a = Conv(x:fake_int8, a.0:fake_int8, a.1)"}));
-  // A definition that asks for 8 bits itself is trained for them.
+  // A definition that sets 8 bits itself is trained for 8 bits.
   const std::string own = ConvLayer("a", "x", "precision: INT8") + ProductLayer("ip", "a");
   EXPECT_EQ(Steps(*Make(own, FAKE_INT8, false, TRAIN)).front(),
             "a.0:fake_int8 = FakeQuantizeRows(a.0)");
@@ -255,7 +255,7 @@ TEST_F(FakeQuantizeTest, NoGradientPassesALimit) {
   const std::string layers = ConvLayer("a", "x") + LayerOn("ReLU", "a") + ProductLayer("ip", "a");
   Calibrate(layers, /*narrow=*/"a");
   for (const float diff : Gradient(layers, FAKE_INT8, "a")) {
-    // ReLU's zeros are within, and have no gradient either.
+    // ReLU's zeros are within the range, and have no gradient either.
     EXPECT_EQ(diff, 0);
   }
   Calibrate(layers);
@@ -263,14 +263,14 @@ TEST_F(FakeQuantizeTest, NoGradientPassesALimit) {
   EXPECT_TRUE(std::ranges::any_of(inside, [](float diff) { return diff != 0; }));
 }
 
-// Against differences of what the gradient stands for: x limited to the range.
+// Compares with differences of the function that has this gradient: x limited to the range.
 TEST_F(FakeQuantizeTest, TheGradientIsThatOfALimit) {
   const ops::QuantizedRange range{0.25, 0, 255};
   const ops::FakeQuantizeGrad gradient(range);
   const ops::FakeQuantize forward(range);
   const auto limited = [](double x) { return std::clamp(x, 0.0, 0.25 * 255); };
   for (double x = -10.03; x < 80; x += 0.17) {
-    if (std::abs(x) < 0.2 || std::abs(x - 63.75) < 0.2) continue;  // bends
+    if (std::abs(x) < 0.2 || std::abs(x - 63.75) < 0.2) continue;  // kinks
     const double difference = (limited(x + 1e-4) - limited(x - 1e-4)) / 2e-4;
     EXPECT_NEAR(gradient.Apply(x, 3.0), 3 * difference, 1e-6) << x;
     EXPECT_NEAR(forward.Apply(x), limited(x), 0.1251) << x;

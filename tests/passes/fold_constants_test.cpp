@@ -1,4 +1,4 @@
-// Normalisations and scales in testing are part of the weights of what they follow.
+// In testing, normalisations and scales become part of the weights of the preceding layer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,13 +68,13 @@ std::vector<FoldCase> FoldCases() {
        "num_output: 7 weight_filler { type: 'xavier' } } } " +
            Norm("a") + Scale("a"),
        {"Gemm"}},
-      // A second scale stays: only one is folded behind a normalisation.
+      // A second scale stays: only one is folded after a normalisation.
       {"TwoScales",
        Conv("a", "x", "") + Scale("a") +
            "layer { name: 'more' type: 'Scale' bottom: 'a' top: 'a' scale_param { "
            "filler { type: 'uniform' min: 1 max: 2 } } } ",
        {"Conv", "ScaleShift"}},
-      // What others read stays as it is.
+      // A value with other readers does not change.
       {"TwoReaders",
        Conv("a", "x", "") + "layer { name: 'n' type: 'BatchNorm' bottom: 'a' top: 'n' } "
                             "layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'n' top: 's' } ",
@@ -104,7 +104,7 @@ std::unique_ptr<Net> MakeFoldedNet(const std::string& layers, NetOptions options
   return net;
 }
 
-// Ops with what is fused into them, without conversions and views.
+// Ops with their fused epilogues, without conversions and views.
 std::vector<std::string> Steps(const Net& net) {
   std::vector<std::string> steps;
   for (const PlanStep& step : PlanSteps(net)) {
@@ -155,7 +155,7 @@ TEST(FoldedWeightsTest, FollowEveryParameterThatChanges) {
   }
 }
 
-// They are made once, however often the net runs.
+// Folded weights are computed once, however often the net runs.
 TEST(FoldedWeightsTest, AreMadeOnceWhileNothingChanges) {
   const auto net = MakeFoldedNet(Conv("a", "x", "") + Norm("a"));
   Executor& executor = TrainingNet(*net).executor();
@@ -163,7 +163,7 @@ TEST(FoldedWeightsTest, AreMadeOnceWhileNothingChanges) {
   executor.set_profiling(true);
   for (int i = 0; i < 3; ++i) Output(*net);
   EXPECT_EQ(executor.step_times()[0].runs, 1);
-  // Whoever holds the memory may write it without saying so, and may have done so until it let go.
+  // The holder of the memory may write it without notice until it is released.
   std::shared_ptr<float> held = net->layer_params("a")[0]->hold_cpu_data();
   Output(*net), Output(*net);
   EXPECT_EQ(executor.step_times()[0].runs, 3);

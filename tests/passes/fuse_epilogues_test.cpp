@@ -11,7 +11,7 @@
 namespace caffe {
 namespace {
 
-// What the nets begin with: images, labels and a convolution.
+// The beginning of the nets: images, labels and a convolution.
 constexpr const char* kStem = R"pb(
   layer {
     name: "data"
@@ -86,8 +86,8 @@ NetParameter Parse(const char* blocks, Phase phase) {
   return param;
 }
 
-// "layers: op" of the forward or backward nodes.
-// Without conversions of weights into kernels' orders, which other processors may not need.
+// "layers: op" of the forward or backward nodes, without conversions of weights into kernels'
+// orders, which other processors may not need.
 std::vector<std::string> Ops(const Net& net, Direction direction) {
   std::vector<std::string> ops;
   for (const Node* node : net.graph().ScheduledNodes()) {
@@ -123,7 +123,7 @@ TEST(FuseEpiloguesTest, JoinsReluSumsAndNormalisation) {
   EXPECT_EQ(std::count(backward.begin(), backward.end(), "relu1: ReluGrad"), 0);
 }
 
-// As where a normalisation follows no product.
+// As if a normalisation does not follow a product.
 NetOptions Testing() {
   return {
       .keep_all = false, .with_backward = false, .seed = 1, .disabled_passes = {"fold-constants"}};
@@ -142,8 +142,8 @@ TEST(FuseEpiloguesTest, LeavesNamedBlobsOfKeepAllNetsAlone) {
   EXPECT_EQ(std::count(forward.begin(), forward.end(), "relu1: Relu"), 1);
 }
 
-// Three residual blocks: one whose shortcut is normalised too, one that ends without ReLU, and one
-// whose normalisation has no Scale.
+// Three residual blocks: one with a normalised shortcut, one that ends without ReLU, and one whose
+// normalisation has no Scale.
 constexpr const char* kResidualBlocks = R"pb(
   layer {
     name: "shortcut"
@@ -275,7 +275,7 @@ TEST(FuseEpiloguesTest, KeepsSumsWhoseTermsOthersNeed) {
   for (LayerParameter& layer : *param.mutable_layer()) {
     if (layer.name() == "sum2") layer.mutable_eltwise_param()->add_coeff(1);
     if (layer.name() == "sum2") layer.mutable_eltwise_param()->add_coeff(0.5f);
-    if (layer.name() == "conv2") layer.set_bottom(0, "conv1");  // what sum1 adds has two readers
+    if (layer.name() == "conv2") layer.set_bottom(0, "conv1");  // sum1's operand has two readers
   }
   const Net net(param, {.keep_all = false, .seed = 1});
   const std::vector<std::string> forward = Ops(net, Direction::kForward);
@@ -304,7 +304,7 @@ void ExpectSameNumbers(const NetParameter& param) {
   }
 }
 
-// A net with the pass off, and as a keep-all net, gives the same loss and gradients.
+// A net without the pass, and a keep-all net, give the same loss and gradients.
 TEST(FuseEpiloguesTest, ChangesNoNumbers) {
   ExpectSameNumbers(Parse(kResidualNet, TRAIN));
   ExpectSameNumbers(Parse(kResidualBlocks, TRAIN));

@@ -1,4 +1,4 @@
-// Running statistics that are updated with those of the batch change no bit.
+// Updating running statistics together with those of the batch changes no bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ NetParameter NetOf(const std::string& layers, const std::string& last) {
   return testing::ClassifierNet(layers, last, {.height = 12, .width = 12});
 }
 
-// Each kind of running statistics: sums that decay, averages, and those of layer BN.
+// Each kind of running statistics: decaying sums, averages, and those of layer BN.
 NetParameter EachKind() {
   return NetOf(
       ConvAndNorm("a", "data", "type: 'BatchNorm'") +
@@ -43,7 +43,7 @@ std::string SharedNorm(const std::string& name, bool follows_batch) {
                 "f' } batch_norm_param { use_global_stats: ", follows_batch ? "false }" : "true }");
 }
 
-// Parameters, the running statistics among them, after three passes.
+// The parameters, including running statistics, after three passes.
 std::string Trained(Net& net) {
   for (int pass = 0; pass < 3; ++pass) net.ForwardBackward();
   NetParameter param;
@@ -69,7 +69,7 @@ TEST(FuseRunningStatisticsTest, SavesAStepAndNoBit) {
   }
 }
 
-// What layers read of shared statistics between two updates is what it was.
+// Layers that read shared statistics between two updates read the same values as before.
 TEST(FuseRunningStatisticsTest, SharedStatisticsAreUpdatedInTheSameOrder) {
   const NetParameter param = NetOf(ConvAndNorm("a", "data", SharedNorm("s", true)) +
                                        ConvAndNorm("b", "a", SharedNorm("s", false)) +
@@ -105,7 +105,7 @@ TEST(FuseRunningStatisticsTest, NoItemsDoNotZeroThem) {
   EXPECT_EQ(fused, mean_after(options));
 }
 
-// The copies that backward runs leave the update out.
+// Recomputed copies in backward leave the update out.
 TEST(FuseRunningStatisticsTest, ANormalisationThatIsRecomputedUpdatesOnce) {
   NetOptions options{.keep_all = false, .seed = 1};
   Net usual(EachKind(), options);

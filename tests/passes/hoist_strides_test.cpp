@@ -1,4 +1,4 @@
-// Convolutions of 1x1 with strides read some pixels; the others are not computed.
+// 1x1 convolutions with strides read only some pixels; the others are not computed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ class HoistStridesTest : public ::testing::Test {
                   "' top: '", top, "' } ");
   }
 
-  // A block of a residual net, whose sum is read by two convolutions of 1x1 with strides.
+  // A block of a residual net, whose sum is read by two 1x1 convolutions with strides.
   static std::string Block(const std::string& shortcut, const std::string& stride = "stride: 2") {
     return Conv("in", "x", 1) + Relu("in") + Conv("a", "in", 1) + Relu("a") + Conv("b", "a", 3) +
            Relu("b") + Conv("c", "b", 1) + shortcut + Sum("s", shortcut.empty() ? "in" : "r", "c") +

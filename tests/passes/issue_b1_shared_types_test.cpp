@@ -1,5 +1,5 @@
-// Parameters shared by layers of different forward_type: the memory had the owner's type while the
-// other layer read and wrote it in its own, beyond its end where that was double.
+// Parameters shared by layers with different forward_type: the memory had the owner's type while
+// the other layer read and wrote it in its own type, beyond its end if that was double.
 #include <gtest/gtest.h>
 
 #include "caffe/blob.hpp"

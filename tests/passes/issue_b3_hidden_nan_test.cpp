@@ -1,5 +1,5 @@
-// A ReLU that was part of a convolution, a sum or a normalisation turned NaN into 0, so that a net
-// with NaN in its weights or data trained on.
+// A ReLU that was part of a convolution, a sum or a normalisation turned NaN into 0, so a net with
+// NaN in its weights or data continued training.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Scale parameters shared by two normalisations of which one cannot take its Scale in: the first
+// Scale parameters shared by two normalisations, if one of them cannot include its Scale: the first
 // writer of their gradient changed after it had been decided who overwrites and who adds.
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(IssueB4Test, GradientsOfASharedScaleAddUp) {
       "layer { name: 'l3' type: 'EuclideanLoss' bottom: 'd3' bottom: 'target' top: 'l3' } ");
   Net fused(param, {.keep_all = false, .seed = 1});
   Net plain(param, {.keep_all = false, .seed = 1, .disabled_passes = {"fuse-epilogues"}});
-  for (int pass = 0; pass < 3; ++pass) {  // the first pass found nothing to lose
+  for (int pass = 0; pass < 3; ++pass) {  // the first pass had nothing to lose
     EXPECT_NEAR(fused.ForwardBackward(), plain.ForwardBackward(), 1e-4);
     for (int k = 0; k < 2; ++k) {
       const Blob &a = *fused.layer_params("s1")[k], &b = *plain.layer_params("s1")[k];

@@ -1,5 +1,5 @@
-// In a keep-all net two layers read one conversion of a blob, so that a partial run that began at
-// the second one saw what the blob had held before.
+// In a keep-all net two layers read one conversion of a blob, so a partial run that began at the
+// second layer saw the blob's previous values.
 #include <gtest/gtest.h>
 
 #include "caffe/blob.hpp"

@@ -1,6 +1,6 @@
 // A layer whose tops' shape depends on data reads conversions of its bottoms. When the shape turned
-// out to be another one, the conversion of the second bottom had overwritten the first bottom,
-// which the new plan converted again.
+// out to be different, the conversion of the second bottom had overwritten the first bottom, which
+// the new plan converted again.
 #include <gtest/gtest.h>
 
 #include <vector>

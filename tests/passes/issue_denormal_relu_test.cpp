@@ -1,5 +1,5 @@
-// A ReLU that was part of a convolution made denormal numbers of negative ones above -2^-16, so
-// that nets with small activations took 1.6 times as long on an Intel processor.
+// A ReLU that was part of a convolution turned negative numbers above -2^-16 into denormal numbers,
+// so nets with small activations took 1.6 times as long on an Intel processor.
 #include <gtest/gtest.h>
 
 #include <cfenv>

@@ -1,5 +1,5 @@
-// A gradient that is NaN where a ReLU cut off was 0 in the plan that joins ReLU's gradient with
-// BatchNorm's, and NaN in all others.
+// If a gradient is NaN at an element that a ReLU cuts off, the plan that joins ReLU's gradient with
+// BatchNorm's gave 0, and all others NaN.
 #include <gtest/gtest.h>
 
 #include <cmath>

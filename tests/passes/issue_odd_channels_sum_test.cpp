@@ -1,5 +1,5 @@
-// In bfloat16 a 1x1 convolution of an odd number of channels gave wrong sums when the sum of a
-// residual block was part of it.
+// In bfloat16 a 1x1 convolution with an odd number of channels gave wrong sums if it included the
+// sum of a residual block.
 #include <gtest/gtest.h>
 
 #include <algorithm>

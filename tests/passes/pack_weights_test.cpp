@@ -1,4 +1,4 @@
-// Kernels get weights, and give gradients, in an order of their own by conversions of the plan.
+// Kernels get weights, and return gradients, in their own order through conversions in the plan.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -55,7 +55,7 @@ size_t Packed(const Net& net) {
   return NodesOf<ops::PackWeights>(net).size();
 }
 
-// The parameters' gradients of one pass, or of two that add up.
+// The parameters' gradients after one pass, or accumulated over two.
 std::vector<float> Gradients(Net& net, int passes) {
   net.ClearParamDiffs();
   for (int i = 0; i < passes; ++i) net.ForwardBackward();
@@ -106,7 +106,7 @@ TEST_P(PackWeightsTest, IsAStepOfItsOwnInTraining) {
     EXPECT_EQ(node->outputs[0]->kind, ValueKind::kActivation) << PrintGraph(net->graph());
 }
 
-// Packed weights are nobody's blob.
+// Packed weights do not belong to any blob.
 TEST(PackedWeights, ShareMemoryInKeepAllPlans) {
   const auto net = MakePackedNet(TRAIN, {.keep_all = true});
   std::vector<int64_t> places;

@@ -1,4 +1,4 @@
-// A convolution of 1x1 and a depthwise one behind it are one step.
+// A 1x1 convolution and a depthwise one after it are one step.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -111,7 +111,7 @@ TEST_F(PairConvolutionsTest, NumbersAreThoseWithoutIt) {
 TEST_F(PairConvolutionsTest, In8BitsNumbersAreThoseWithoutIt) {
   if (!testing::HasInt8()) GTEST_SKIP() << "this processor has no instructions for 8-bit products";
   const testing::TemporaryFolder folder;
-  // Signed and unsigned numbers before, between and behind.
+  // Signed and unsigned numbers before, between and after them.
   for (const float least : {-1.0F, 0.0F}) {
     for (const std::string& relu : {std::string(), Relu("b")}) {
       for (const char* stride : {"", " stride: 2"}) {

@@ -1,4 +1,4 @@
-// What the optimising passes do to a graph, and that they leave the numbers alone.
+// The effect of the optimising passes on a graph; they do not change the numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -125,7 +125,7 @@ std::string Printed(const Net& net) {
   return PrintGraph(net.graph());
 }
 
-// The schedule without what depends on the machine or the numbering: kernels, places, ids.
+// The schedule without parts that depend on the machine or the numbering: kernels, places, ids.
 std::string ScheduleOf(const Net& net) {
   std::string text;
   for (const Node* node : net.graph().ScheduledNodes()) {
@@ -181,7 +181,7 @@ void ExpectSameStep(const Step& got, const Step& want, double tolerance) {
   }
 }
 
-// The constants below are what the compiler makes of a convolution, a ReLU and a loss.
+// The constants below are the compiler's results for a convolution, a ReLU and a loss.
 constexpr char kUnfused[] =
     "data:channels-last = Reorder(data) float channels-last\n"
     "conv = Conv[kernel 3x3, pad 1x1](data:channels-last, conv.0, conv.1) float channels-last\n"
@@ -213,7 +213,7 @@ constexpr char kBFloat16[] =
     "loss/probabilities = Softmax[axis 1](ip) float plain\n"
     "loss = SoftmaxLoss(loss/probabilities, label) float plain\n";
 
-// Without packed weights, which are the kernels' choice.
+// Without packed weights, because they depend on the chosen kernels.
 TEST(ScheduleTest, Text) {
   const auto schedule = [](std::vector<std::string> disabled, const std::string& types) {
     disabled.push_back("keep-weight-copies");
@@ -250,7 +250,7 @@ TEST(InferShapesTest, SaysThatAnInputHasNoShape) {
 }
 
 TEST(AssignPrecisionTest, LabelsAreExactInBFloat16) {
-  // 300 classes: label 299 is no bfloat16.
+  // 300 classes: bfloat16 cannot represent label 299.
   NetParameter param;
   ParseTextProto(R"(
     default_forward_type: BFLOAT16
@@ -377,7 +377,7 @@ TEST(AssignLayoutsTest, ImagesAreChannelsLastBetweenReorders) {
       EXPECT_EQ(node->inputs[0]->desc.layout, Layout::kChannelsLast) << PrintNode(*node);
       EXPECT_EQ(node->outputs[0]->desc.layout, Layout::kChannelsLast) << PrintNode(*node);
     }
-    // Operands that a rule does not name are plain.
+    // Operands that a rule does not name have the plain layout.
     const LayoutRule rule = node->op.layout_rule();
     for (size_t i = 0; i < node->inputs.size() && node->op.name() != "Reorder"; ++i) {
       if (node->inputs[i] == nullptr || rule.inputs.contains(i)) continue;
@@ -387,14 +387,13 @@ TEST(AssignLayoutsTest, ImagesAreChannelsLastBetweenReorders) {
   EXPECT_FALSE(reordered.empty());
 }
 
-// Runs the schedule on the planned places: whoever reads a value must find that the last writer of
-// each of its bytes was the value itself, or one that it shares its place with by a view or in
-// place.
+// Runs the schedule on the planned memory: whenever a value is read, the last writer of each of its
+// bytes must be the value itself, or one that shares its memory through a view or in place.
 void ExpectNoValueIsOverwritten(const Net& net) {
   constexpr int64_t kGrain = 64;
   const Graph& graph = net.graph();
   std::vector<const Value*> holder((graph.arena_bytes + kGrain - 1) / kGrain, nullptr);
-  std::map<const Value*, const Value*> viewed;  // a view -> what it shows
+  std::map<const Value*, const Value*> viewed;  // a view -> the value that it shows
   const auto root = [&](const Value* value) {
     while (viewed.count(value) > 0) value = viewed.at(value);
     return value;
@@ -417,7 +416,7 @@ void ExpectNoValueIsOverwritten(const Net& net) {
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       const Value* output = node->outputs[i];
       if (output == nullptr || output->arena_offset < 0) continue;
-      // An output may take an input's place only where op or kernel allow it, and as a whole.
+      // An output may use an input's memory only as a whole, and only if op or kernel allow it.
       for (size_t k = 0; k < node->inputs.size(); ++k) {
         const Value* input = node->inputs[k];
         if (input == nullptr || input->arena_offset < 0) continue;

@@ -1,5 +1,5 @@
-// The plans of all models, a line each, as they are committed in plans/<device>.txt. A commit that
-// changes one says why; CAFFE_UPDATE_PLANS=1 writes the file anew.
+// The plans of all models, one line each, as committed in plans/<device>.txt. A commit that changes
+// one says why; CAFFE_UPDATE_PLANS=1 writes the file again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::optional<DType> TypeOf(bool has, Type type) {
   return type == FLOAT16 ? DType::kFloat16 : type == BFLOAT16 ? DType::kBFloat16 : DType::kFloat;
 }
 
-// Those of a net that sets any default itself.
+// The defaults of a net that sets any of them itself.
 std::optional<PrecisionDefaults> OwnPrecision(const NetParameter& net) {
   const PrecisionDefaults own = {
       TypeOf(net.has_default_forward_type(), net.default_forward_type()),
@@ -63,7 +63,7 @@ std::vector<fs::path> Nets() {
 
 std::vector<Phase> PhasesOf(const fs::path& net) {
   const std::string name = net.filename().string();
-  // DetectNet is tested by layers in Python.
+  // Layers in Python test DetectNet.
   const bool is_detectnet = net.parent_path().filename() == "kitti_detectnet";
   if (name.starts_with("train_val") && !is_detectnet) return {TRAIN, TEST};
   return {name.starts_with("train") ? TRAIN : TEST};
@@ -82,8 +82,8 @@ class PinnedPlansTest : public ::testing::TestWithParam<DeviceKind> {
     return summaries;
   }
 
-  // Narrow types cost no more steps than the conversions of inputs, no conversion
-  // is in vain, and activations take half the memory.
+  // Plans in narrow types have at most one more step per input for its conversion, no useless
+  // conversion, and half the memory for activations.
   void ExpectNarrowPlansPay(const std::string& name, const Summaries& summaries) {
     for (const auto& [precision, summary] : summaries)
       EXPECT_EQ(summary.unread, 0) << name << " " << precision;

@@ -1,4 +1,4 @@
-// What a plan says of its work does not depend on how kernels want to read weights.
+// The work that a plan reports does not depend on how kernels read weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of convolutions and products, which every plan of a net has in one form or another.
+// The operations of convolutions and products, which every plan of a net has in some form.
 double FlopsOfProducts(const Net& net) {
   double flops = 0;
   for (const Node* node : net.graph().ScheduledNodes()) {
@@ -90,7 +90,7 @@ TEST(PlanFlopsTest, AreThoseOfFloatInNarrowTypes) {
   }
 }
 
-// Bytes that a convolution moves: its own channels, not those of the whole that it writes into.
+// The bytes that a convolution moves: its own channels, not those of the whole tensor.
 TEST(PlanFlopsTest, BytesAreThoseOfThePart) {
   const Net net(testing::ParseNet(kFire), Inference(BF16));
   for (const Node* node : net.graph().ScheduledNodes()) {

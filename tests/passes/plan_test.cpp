@@ -1,4 +1,4 @@
-// What the passes together guarantee: memory that does not overlap, casts where types differ, and a
+// Guarantees of the passes together: memory that does not overlap, casts where types differ, and a
 // verifier that notices a broken graph.
 #include <gtest/gtest.h>
 
@@ -30,8 +30,8 @@ NetParameter Benchmark(const std::string& name) {
 
 class PlanMemoryTest : public ::testing::TestWithParam<const char*> {};
 
-// Executes the plan in thought: each byte range belongs to the value written last, and a value is
-// read only while its range is still its own.
+// Simulates the plan: each byte range belongs to the value written last, and a value is read only
+// while its range still belongs to it.
 TEST_P(PlanMemoryTest, NoValueIsOverwrittenWhileItIsNeeded) {
   const Net net(Benchmark(GetParam()), {.keep_all = false, .seed = 1, .allocate = false});
   const std::vector<Node*> nodes = net.graph().ScheduledNodes();
@@ -60,7 +60,7 @@ TEST_P(PlanMemoryTest, NoValueIsOverwrittenWhileItIsNeeded) {
               net.graph().arena_bytes);
     for (const Life& b : all) {
       if (b.first <= a.first || b.first > a.last || !overlaps(*a.value, *b.value)) continue;
-      // b appears while a is needed: only as a's last reader writing in place, or as a view of it.
+      // b appears while a is needed: only if a's last reader writes in place, or as a view of a.
       const Node& writer = *nodes[b.first];
       const bool reads_a =
           std::find(writer.inputs.begin(), writer.inputs.end(), a.value) != writer.inputs.end();
@@ -123,7 +123,7 @@ TEST(InsertCastsTest, FloatNetsHaveNone) {
   EXPECT_EQ(testing::CountOps(Net(Small(""), {.keep_all = false, .seed = 1}), "Cast"), 0);
 }
 
-// Every 16-bit type trains to nearly the same loss as float, with losses kept in float.
+// Training with every 16-bit type gives nearly the same loss as float; losses are kept in float.
 class StorageTypeTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(StorageTypeTest, GivesNearlyFloatsLoss) {
@@ -132,7 +132,7 @@ TEST_P(StorageTypeTest, GivesNearlyFloatsLoss) {
   Net stored(Small("default_forward_type: " + type + " default_backward_type: " + type),
              {.keep_all = false, .seed = 1});
   EXPECT_EQ(testing::CountOps(stored, "Cast") > 0,
-            type != "DOUBLE");  // doubles are doubles throughout
+            type != "DOUBLE");  // doubles are never cast
   const float loss = exact.ForwardBackward();
   EXPECT_NEAR(stored.ForwardBackward(), loss, 0.03 * loss);
   for (size_t k = 0; k < exact.learnable_params().size(); ++k) {
@@ -158,7 +158,7 @@ TEST(SelectKernelsTest, DoublesAreComputedByOpenBlas) {
     ++products;
     EXPECT_TRUE(node->kernel.name.ends_with("-openblas")) << PrintNode(*node);
   }
-  EXPECT_EQ(products, 5);  // conv, its weights' gradient, ip and its two
+  EXPECT_EQ(products, 5);  // conv, its weights' gradient, ip and its two gradients
 }
 
 TEST(AssignLayoutsTest, ImagesAreChannelsLastAndConvertedOnceEachWay) {

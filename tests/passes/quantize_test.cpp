@@ -1,5 +1,5 @@
-// Nets of precision INT8: which steps compute in 8 bits, what lies between them, and how far their
-// numbers are from the float net's.
+// Nets of precision INT8: tests which steps compute in 8 bits, the steps between them, and how
+// close the numbers are to the float net's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ class QuantizeTest : public ::testing::Test {
     return net;
   }
 
-  // Ranges of what the float net computes, as caffe calibrate writes them.
+  // Stores the ranges of the float net's values, as caffe calibrate writes them.
   void Calibrate(const std::string& layers, const std::string& without = "") const {
     const auto net = Make(layers, FP32, /*keep_all=*/true);
     net->Forward();
@@ -71,7 +71,7 @@ class QuantizeTest : public ::testing::Test {
     testing::WriteRanges("q", ranges, folder_.path("q.json"));
   }
 
-  // Each step with the types of the activations that it reads and makes.
+  // Each step with the types of the activations that it reads and writes.
   static std::vector<std::string> Steps(const Net& net) {
     std::vector<std::string> steps;
     for (const Node* node : net.graph().ScheduledNodes()) {
@@ -110,7 +110,7 @@ class QuantizeTest : public ::testing::Test {
     EXPECT_THAT(Steps(*Make(layers, INT8, /*keep_all=*/false)), ElementsAreArray(steps));
     EXPECT_LT(Error(layers, /*keep_all=*/false), 0.05);
     EXPECT_LT(Error(layers, /*keep_all=*/true), 0.05);
-    EXPECT_GT(Error(layers, /*keep_all=*/true), 0);  // it is quantised there, too
+    EXPECT_GT(Error(layers, /*keep_all=*/true), 0);  // it is quantised there too
   }
 
   testing::TemporaryFolder folder_;
@@ -172,7 +172,7 @@ TEST_F(QuantizeTest, PoolsWhatAProductReads) {
          "Concat(float, float) float"});
 }
 
-// Its range is that of the blob, which stands for what Dropout makes.
+// The range is that of the blob, which holds the result of Dropout.
 TEST_F(QuantizeTest, LooksThroughDropoutInPlace) {
   Check(ConvLayer("a", "x") + LayerOn("ReLU", "a") +
             PoolLayer("p", "a", "pool: AVE global_pooling: true") + LayerOn("Dropout", "p") +
@@ -200,8 +200,8 @@ TEST_F(QuantizeTest, ALayersOwnPrecisionCounts) {
                                             "Conv(float) float"}));
 }
 
-// What is stored in 8 bits reaches a layer of another type in that type: a concatenation or a view
-// would take the bytes of floats for its own.
+// A value that is stored in 8 bits reaches a layer of another type in that type: a concatenation or
+// a view would misinterpret the bytes of floats.
 TEST_F(QuantizeTest, LayersOfOtherTypesReadWhatIsStored) {
   for (const char* type : {"FP64", "FP16", "BF16"}) {
     const std::string precision = StrCat("precision: ", type, ' ');
@@ -244,7 +244,7 @@ TEST_F(QuantizeTest, SaysWhyALayerStaysFloat) {
             "float instead of int8: there is no kernel for Softmax of 8-bit numbers on cpu");
 }
 
-// More numbers than a sum of 32 bits holds; a plan of so large an image needs no memory for it.
+// More numbers than a 32-bit sum can hold; planning such a large image needs no memory for it.
 TEST_F(QuantizeTest, AnAverageOfMillionsStaysFloat) {
   for (const auto& [edge, is_8_bit] : {std::pair{2901, true}, {2903, false}}) {
     NetParameter param = testing::ParseNet(
@@ -269,7 +269,7 @@ TEST_F(QuantizeTest, AnAverageOfMillionsStaysFloat) {
   }
 }
 
-// On each processor.
+// Runs on each processor.
 class QuantizeErrorTest : public QuantizeTest {
  protected:
   void SetUp() override {}
@@ -303,12 +303,12 @@ TEST_F(QuantizeErrorTest, ABlobThatIsOverwrittenBehindItsReaderIsSaidToBe) {
   const std::string asking = ConvLayer("a", "x", "precision: INT8") + LayerOn("ReLU", "x");
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(asking, INT8, false); }),
               HasSubstr(StrCat("layer 'a' (Convolution): has precision INT8, but ", why)));
-  // Another layer has a range, and the one that has none says why.
+  // Another layer has a range, and the one without a range says why.
   const auto net = Make(layers + ConvLayer("b", "x"), INT8, false);
   EXPECT_EQ(NoteOf(*net, "a"), StrCat("float instead of int8: ", why));
 }
 
-// The blob's one range is that of what the layer in place makes, which is what the product reads.
+// The blob's only range is that of the in-place layer's result, which the product reads.
 TEST_F(QuantizeTest, AnInputThatIsOverwrittenInPlaceHasItsLastRange) {
   const std::string layers = LayerOn("ReLU", "x") + ConvLayer("a", "x");
   Calibrate(layers);
@@ -329,7 +329,7 @@ TEST_F(QuantizeTest, WeightsMayChange) {
   for (int64_t i = 0; i < net->layer_params(1)[0]->count(); ++i) weights[i] *= 3;
   net->layer_params(1)[1]->mutable_cpu_data()[0] = 2;
   const std::vector<float> after = testing::Output(*net);
-  // Channel 1: its bias is what it was.
+  // Channel 1: its bias has not changed.
   const auto bias = static_cast<double>(net->layer_params(1)[1]->cpu_data()[1]);
   for (size_t i = 56; i < 112; ++i) {
     const double product = static_cast<double>(before[i]) - bias;

@@ -1,4 +1,4 @@
-// Plans that compute results of forward again in backward, to fit into a limit.
+// Plans that compute forward results again in backward, to stay within a limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,15 +48,15 @@ std::string ConvWith(const std::string& bottom, const std::string& top,
                 "_relu' type: 'ReLU' bottom: '", top, "' top: '", top, "' } ");
 }
 
-// A block of MobileNet: its first two convolutions are one step where nobody reads the image
-// between them.
+// A block of MobileNet: its first two convolutions are one step if nobody reads the image between
+// them.
 std::string Depthwise(const std::string& bottom, const std::string& top) {
   return ConvWith(bottom, top + "_wide", "num_output: 48 kernel_size: 1") +
          ConvWith(top + "_wide", top + "_deep", "num_output: 48 group: 48 kernel_size: 3 pad: 1") +
          ConvWith(top + "_deep", top, "num_output: 8 kernel_size: 1");
 }
 
-// A block of SqueezeNet: its last two convolutions write into the concatenation where nobody reads
+// A block of SqueezeNet: its last two convolutions write into the concatenation if nobody reads
 // their own results.
 std::string Fire(const std::string& bottom, const std::string& top) {
   return ConvWith(bottom, top + "_s", "num_output: 16 kernel_size: 1") +
@@ -70,8 +70,8 @@ struct DeepNet {
   std::string name, layers;
 };
 
-// What is to be computed again: chains of convolutions and normalisations, a residual sum, masks
-// and random numbers, branches, and convolutions that later passes join with others.
+// Nets with parts to compute again: chains of convolutions and normalisations, a residual sum,
+// masks and random numbers, branches, and convolutions that later passes join with others.
 std::vector<DeepNet> DeepNets() {
   return {
       {"Chain", Conv("x", "a", 8) + NormOf("a") + Conv("an", "b", 8) + NormOf("b") +
@@ -191,7 +191,7 @@ TEST(MemoryLimitTest, AKeepAllNetCannotHaveOne) {
   }
 }
 
-// The copy of the input was made again from the input, where by then the TanH's result was.
+// The copy of the input was made again from the input, which held the TanH's result by then.
 TEST(MemoryLimitTest, AnInputThatALayerOverwritesIsNotReadAgain) {
   NetParameter param;
   ParseTextProto(
@@ -216,9 +216,9 @@ TEST(MemoryLimitTest, AnInputThatALayerOverwritesIsNotReadAgain) {
   EXPECT_EQ(gradient(0), gradient(SmallestPeak(unlimited)));
 }
 
-// What the solver keeps for each parameter counts as well.
+// The solver's state for each parameter counts as well.
 TEST(MemoryLimitTest, CountsTheSolversState) {
-  // Few parameters beside its activations.
+  // Few parameters compared with its activations.
   const std::string layers = Conv("x", "a", 8) + NormOf("a") + Conv("an", "b", 8) + NormOf("b") +
                              Conv("bn", "c", 8) + NormOf("c") +
                              "layer { name: 'mean' type: 'Pooling' bottom: 'cn' top: 'last' "
@@ -234,8 +234,8 @@ TEST(MemoryLimitTest, CountsTheSolversState) {
   EXPECT_GT(Recomputed(Net(param, options)), 0);
 }
 
-// The plan for the shape that a Filter finds has more room and recomputes less: what it keeps must
-// be there.
+// The plan for the shape that a Filter finds has more room and recomputes less: the values that it
+// keeps must exist.
 TEST(MemoryLimitTest, APlanForAFoundShapeReadsNothingThatWasDropped) {
   const auto swish = [](const std::string& bottom, const std::string& top) {
     return StrCat("layer { name: '", top, "' type: 'Swish' bottom: '", bottom, "' top: '", top,

@@ -1,5 +1,5 @@
-// Where a kernel may write over what nobody reads afterwards, both have one memory: the sum that
-// oneDNN adds a convolution's result to, and channels that a Permute leaves where they lie.
+// If a kernel may overwrite an input that nobody reads afterwards, both share memory: the sum that
+// oneDNN adds a convolution's result to, and channels that a Permute does not move.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class ReplacedInputTest : public ::testing::Test {
                   " weight_filler { type: 'msra' } bias_filler { type: 'uniform' } } } ");
   }
 
-  // s = relu(conv(x) + r), r being another convolution's, which `more` may read, too.
+  // s = relu(conv(x) + r), where r is another convolution's result, which `more` may also read.
   static std::string Layers(const Convolution& c, int height, int width,
                             const std::string& more = "") {
     const Convolution pointwise{c.channels, c.outputs, 1, c.stride, 1};
@@ -59,7 +59,7 @@ class ReplacedInputTest : public ::testing::Test {
     return net;
   }
 
-  // Whether the last convolution with a sum has its operand's memory.
+  // Returns whether the last convolution with a sum uses its operand's memory.
   static bool IsInPlace(const Net& net) {
     bool is_in_place = false;
     for (const Node* node : net.graph().ScheduledNodes()) {
@@ -93,7 +93,7 @@ TEST_F(ReplacedInputTest, WhatTheWindowsReadStays) {
   EXPECT_FALSE(IsInPlace(*Make(self, FP32, false)));
 }
 
-// As SSD has it behind its predictions, which are read as a matrix.
+// As in SSD after its predictions, which are read as a matrix.
 TEST_F(ReplacedInputTest, PermutedChannelsStayWhereTheyLie) {
   const auto layers = [](const std::string& more) {
     return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 8 dim: 9 "
@@ -121,7 +121,7 @@ TEST_F(ReplacedInputTest, PermutedChannelsStayWhereTheyLie) {
   EXPECT_FALSE(is_in_place(*Make(layers(later), FP32, false)));
 }
 
-// Whose kernels need not be this processor's.
+// Kernels of a program may be chosen on another processor.
 TEST_F(ReplacedInputTest, AProgramsPlanHasPlacesOfTheirOwn) {
   EXPECT_FALSE(IsInPlace(*Make(Layers({16, 16, 1, 1, 1}, 8, 8), FP32, false, true)));
 }

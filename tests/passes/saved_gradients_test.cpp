@@ -1,6 +1,6 @@
-// Losses that find their gradient in forward save it in float and scale it in backward: the step
-// that scales read it as numbers of 16 bits where its result has those. ScaleShift is what layers
-// of others scale it by.
+// Losses that compute their gradient in forward save it in float and scale it in backward: the step
+// that scales read it as 16-bit numbers if its result is in 16 bits. Layers of others scale it with
+// ScaleShift.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ std::string ShapedInput(const std::string& name, const std::string& dims) {
   return StrCat("layer { name: '", name, "' type: 'Input' top: '", name, "' input_param { shape { ",
                 dims, " } } } ");
 }
-// A blob that is stored as the net asks.
+// A blob that is stored in the net's type.
 std::string CopyOf(const std::string& bottom, const std::string& top) {
   return StrCat("layer { name: '", top, "' type: 'Power' bottom: '", bottom, "' top: '", top,
                 "' } ");
@@ -34,7 +34,7 @@ std::vector<float> Waves(int64_t count) {
   return values;
 }
 
-// The sum of the squares, whose gradient forward finds.
+// The sum of the squares, whose gradient forward computes.
 class SavedSquaresLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -67,7 +67,7 @@ REGISTER_LAYER_CLASS(SavedSquares);
 
 using Blobs = std::vector<std::pair<std::string, std::vector<float>>>;
 
-// The gradient of `blob` in 16 bits is that in float, but for rounding.
+// Expects the gradient of `blob` in 16 bits to equal that in float, except for rounding.
 void ExpectGradientOfFloats(const std::string& layers, const Blobs& blobs,
                             const std::string& blob) {
   const auto gradient = [&](Precision precision) {

@@ -19,7 +19,7 @@ constexpr char kLayer[] = R"(
   layer { name: 'loss' type: 'Reduction' bottom: 'y' top: 'loss' loss_weight: 1 }
 )";
 
-// Steps of layer 'fc', as rank `rank` of `ranks` has them.
+// The steps of layer 'fc' on rank `rank` of `ranks`.
 std::string StepsOf(int rank, int ranks, Phase phase = TRAIN) {
   NetParameter param;
   ParseTextProto(kLayer, "test", &param);

@@ -1,5 +1,5 @@
-// A type that no kernel of the device serves is an error that says which layer, op and type it is,
-// and the types that the kernels serve.
+// If no kernel of the device supports a type, the error names the layer, the op and the type, and
+// the types that the kernels support.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace caffe {
 namespace {
 
-// (x) -> (y), in float alone.
+// (x) -> (y), only in float.
 struct OnlyInFloat {
   static constexpr std::string_view kName = "OnlyInFloat";
 };

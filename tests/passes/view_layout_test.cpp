@@ -1,4 +1,4 @@
-// What only hands an image on, in another layout than Caffe's, too.
+// Steps that only pass an image on, also in other layouts than Caffe's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ int64_t Reorders(const Net& net) {
   });
 }
 
-// One before the first convolution; the last one writes in the layout of Caffe.
+// One Dropout comes before the first convolution; the last one writes in Caffe's layout.
 TEST(ViewLayoutTest, DropoutOfInferenceTakesAnyLayout) {
   const Net net(
       testing::ParseNet("state { phase: TEST } " +
@@ -47,7 +47,7 @@ TEST(ViewLayoutTest, SplitTakesAnyLayout) {
   EXPECT_EQ(Reorders(net), 1);
 }
 
-// What SSD does with its predictions: they are wanted with channels last, as they are.
+// As in SSD: its predictions are needed channels-last, which they already are.
 TEST(ViewLayoutTest, PermuteThatPutsChannelsLastMovesNothing) {
   const std::string permute =
       "layer { name: 'p' type: 'Permute' bottom: 'a' top: 'p' permute_param { order: 0 order: 2 "

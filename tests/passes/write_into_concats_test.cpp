@@ -1,4 +1,4 @@
-// On processors, convolutions write between the channels of others where a kernel can.
+// On processors, convolutions write between the channels of others if a kernel can.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace caffe {
 namespace {
 
-// Whether this build and processor have a kernel that is not the reference.
+// Returns whether this build and processor have a kernel other than the reference.
 bool HasKernel(DType data) {
   const auto& candidates =
       KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::ConvInto));

@@ -1,4 +1,4 @@
-"""The package that the build left, for the interpreter that it was built for; imported before caffe."""
+"""Finds the built package for the interpreter that it was built for; must be imported before caffe."""
 import importlib
 import os
 import pathlib
@@ -11,8 +11,8 @@ sys.path.insert(0, str(PACKAGE))
 
 
 def _import_quietly():
-    """Both are read once, when the libraries are loaded; programs that tests start later speak as ever."""
-    settings = {"GLOG_minloglevel": "2", "OMP_WAIT_POLICY": "passive"}  # small nets beside other load
+    """Both settings are read once, when the libraries are loaded; programs that tests start later are not affected."""
+    settings = {"GLOG_minloglevel": "2", "OMP_WAIT_POLICY": "passive"}  # small nets, other load
     missing = [name for name in settings if name not in os.environ]
     os.environ.update({name: settings[name] for name in missing})
     importlib.import_module("caffe")

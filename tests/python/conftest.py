@@ -1,4 +1,4 @@
-"""Fixtures of the tests of package caffe."""
+"""Fixtures for the tests of the package caffe."""
 import pytest
 
 from built_package import SIMPLE
@@ -6,7 +6,7 @@ from built_package import SIMPLE
 
 @pytest.fixture
 def write(tmp_path):
-    """write(text, name='net.prototxt'): the name of a new file that holds the text."""
+    """write(text, name='net.prototxt') writes a new file with the text and returns its name."""
     def write_file(text, name="net.prototxt"):
         path = tmp_path / name
         path.write_text(text)
@@ -30,7 +30,7 @@ def simple(write):
 
 @pytest.fixture
 def run_layer(write):
-    """run_layer(layers, *inputs): the net's outputs by name for arrays x0, x1, ...: computed in double, seen in float.
+    """run_layer(layers, *inputs): the net's outputs by name for arrays x0, x1, ...; computed in double, returned as float.
 
     `params` are the learned blobs of the layer `of`, in order; `train` chooses the phase.
     """

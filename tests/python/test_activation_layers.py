@@ -1,4 +1,4 @@
-"""Values of activations, against their formulas."""
+"""Compares values of activations with their formulas."""
 import math
 
 import caffe

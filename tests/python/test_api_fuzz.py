@@ -1,4 +1,4 @@
-"""tests/fuzz/python_api.py for some seconds, and whether it notices what it looks for."""
+"""Runs tests/fuzz/python_api.py for some seconds, and checks that it detects planted defects."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Layers that only move elements, against NumPy."""
+"""Compares layers that only move elements with NumPy."""
 import caffe
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_shuffled_channels_exchange_group_and_place(run_layer):
 
 
 def darknet(x, stride, reverse):
-    """The index arithmetic by which darknet defines its order."""
+    """darknet's definition of its order by index arithmetic."""
     n, c, h, w = x.shape
     small, y = c // stride**2, np.empty(x.size)
     for item, channel, row, column in np.ndindex(*x.shape):

@@ -115,7 +115,7 @@ def test_parameter_vectors(simple):
     params = simple.params["conv"]
     assert len(params) == 2 and [tuple(p.shape) for p in params] == [(11, 2, 3, 3), (11,)]
     assert params[-1].shape == (11,) and len(params[:1]) == 1
-    for _ in range(20):  # what a slice holds outlives it
+    for _ in range(20):  # the slice's elements outlive it
         assert [p.shape for p in params[:]] == [p.shape for p in params]
     with pytest.raises(IndexError, match="blob 2"):
         params[2]
@@ -127,7 +127,7 @@ def test_dlpack_shares_memory(simple):
     blob.data[0, 0, 0, 0] = 42
     assert shared[0, 0, 0, 0] == 42
 
-    class Tensor:  # of a library without __array__
+    class Tensor:  # as in a library without __array__
         def __init__(self, array):
             self.array = array
 

@@ -38,7 +38,7 @@ def test_classifier(files):
     assert classifier.predict([picture(20, 24, 0.5, 0.5, 0.5)], oversample=False)[0] == pytest.approx(expected[1], rel=1e-4)
     assert caffe.Classifier(*files, image_dims=np.array([10, 12])).predict(images).shape == (2, 3)
     left = picture(10, 12, 0, 0, 0)
-    left[:, :6] = 1  # an average of crops of unlike content
+    left[:, :6] = 1  # the crops have different content
     crops = caffe.io.oversample([left], (8, 8))
     assert classifier.predict([left])[0, 0] == pytest.approx(2 * (255 * crops.mean() - 1), rel=1e-4)
     with pytest.raises(ValueError, match="no images"):

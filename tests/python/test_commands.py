@@ -1,4 +1,4 @@
-"""How commands that are written in Python end, and which files they refuse to write."""
+"""Exit statuses of commands written in Python, and the files that they refuse to write."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Maps of coordinates through nets, and the crops that follow from them."""
+"""Maps of coordinates through nets, and the resulting crops."""
 import numpy as np
 import pytest
 

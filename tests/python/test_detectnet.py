@@ -10,7 +10,7 @@ CAR, VAN = (40, 32, 120, 96), (200, 64, 264, 128)
 
 
 def grids(boxes, noise=0.0):
-    """Coverage 1 x H x W and boxes 4 x H x W, as DetectNetTransformation makes them."""
+    """Coverage 1 x H x W and boxes 4 x H x W, like the output of DetectNetTransformation."""
     random = np.random.default_rng(1)
     coverage, corners = np.zeros((1, HEIGHT, WIDTH)), np.zeros((4, HEIGHT, WIDTH))
     for x1, y1, x2, y2 in boxes:
@@ -41,7 +41,7 @@ layer { name: "mAP" type: "Python" bottom: "bbox-list-scored" top: "mAP" top: "p
 def test_detections_are_scored_against_the_truth(write):
     net = caffe.Net(write(NET), caffe.TEST)
     ghost = (40, 128, 104, 176)
-    # First image: one of two found, with noise. Second image: found, and one that is not there.
+    # First image: one of two objects found, with noise. Second image: one found, and one that does not exist.
     for item, (found, real) in enumerate([([CAR], [CAR, VAN]), ([VAN, ghost], [VAN])]):
         net.blobs["coverage"].data[item], net.blobs["bboxes"].data[item] = grids(found, noise=1)
         net.blobs["coverage-label"].data[item], net.blobs["bbox-label"].data[item] = grids(real)
@@ -61,7 +61,7 @@ def test_detections_are_scored_against_the_truth(write):
 
 def test_weak_groups_and_low_boxes_are_left_out(write):
     net = caffe.Net(write(NET), caffe.TEST)
-    low, narrow = (160, 32, 288, 50), (16, 96, 30, 128)  # 18 pixels high; 2 cells only
+    low, narrow = (160, 32, 288, 50), (16, 96, 30, 128)  # 18 pixels high; only 2 cells
     net.blobs["coverage"].data[0], net.blobs["bboxes"].data[0] = grids([low, narrow])
     net.forward()
     assert not net.blobs["bbox-list"].data.any()

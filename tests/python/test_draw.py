@@ -1,4 +1,4 @@
-"""caffe.draw, and what notebooks show."""
+"""caffe.draw, and the display of objects in notebooks."""
 import os
 import re
 import shutil
@@ -54,7 +54,7 @@ def test_phases_and_files(tmp_path):
 
 
 def test_a_number_is_no_file_and_a_failure_leaves_none(tmp_path):
-    """open(1) would be the standard output, and close it."""
+    """open(1) would open standard output, and close it."""
     with pytest.raises(TypeError):
         caffe.draw.draw_net_to_file(definition(), 1)
     os.fstat(1)
@@ -91,7 +91,7 @@ def bezier(t, points):
 
 
 def points_of(path):
-    """Places on a path of M, C and V commands, at most a few pixels apart."""
+    """Points on a path of M, C and V commands, at most a few pixels apart."""
     here = None
     for command, numbers in re.findall(r"([MCV])([^MCV]*)", path):
         values = [float(value) for value in re.split(r"[ ,]+", numbers.strip())]

@@ -1,4 +1,4 @@
-"""caffe.evaluation: figures of answers, against scikit-learn, pycocotools and numbers by hand."""
+"""Compares the figures of caffe.evaluation with scikit-learn, pycocotools and numbers computed by hand."""
 import numpy as np
 import pytest
 
@@ -11,7 +11,7 @@ metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not ins
 
 
 def answers(count=400, classes=7, seed=3):
-    """Labels, of which class 5 has none, and probabilities that are right more often than not."""
+    """Labels, none of them class 5, and probabilities that are right more often than not."""
     random = np.random.default_rng(seed)
     labels = random.choice([k for k in range(classes) if k != 5], count)
     scores = random.normal(size=(count, classes))
@@ -41,7 +41,7 @@ class TestClasses:
         of_class = {row["name"]: row for row in figures["classes"]}
         assert (of_class["b"]["precision"], of_class["b"]["recall"], of_class["b"]["f1"]) == (None, 0, 0)
         assert (of_class["c"]["precision"], of_class["c"]["recall"], of_class["c"]["f1"]) == (None, None, None)
-        assert figures["macro"]["recall"] == pytest.approx(0.5)  # of a and b
+        assert figures["macro"]["recall"] == pytest.approx(0.5)  # mean over a and b
         assert figures["top5_accuracy"] is None  # all classes are among the first five
         assert figures["confusions"] == [
             dict(label=1, name="b", taken_for=0, taken_for_name="a", count=1, share=1.0)]
@@ -66,7 +66,7 @@ class TestClasses:
     def test_calibration_by_hand(self):
         found = evaluation.calibration([0.95, 0.95, 0.55, 0.2, 1.0, 0.0], [True, False, True, False, True, False], bins=10)
         counts = [one["count"] for one in found["bins"]]
-        assert counts == [1, 1, 0, 0, 0, 1, 0, 0, 0, 3]  # 0.2 is in (0.1, 0.2], 0 in the first
+        assert counts == [1, 1, 0, 0, 0, 1, 0, 0, 0, 3]  # 0.2 is in (0.1, 0.2], 0 in the first bin
         assert found["bins"][9]["accuracy"] == pytest.approx(2 / 3) and found["bins"][2]["accuracy"] is None
         by_hand = (0 * 1 + 0.2 * 1 + 0.45 * 1 + abs(2.9 / 3 - 2 / 3) * 3) / 6
         assert found["expected_error"] == pytest.approx(by_hand)
@@ -113,7 +113,7 @@ class TestMasks:
 
 
 def boxes(seed=1, images=12, classes=3, difficult=True):
-    """Truths and detections: moved truths, doubles and inventions, with scores."""
+    """Truths and detections: shifted truths, duplicates and false detections, with scores."""
     random = np.random.default_rng(seed)
     truths, detections = [], []
     for image in range(images):
@@ -134,7 +134,7 @@ class TestBoxes:
     def test_by_hand(self):
         truths = [[0, 1, 0, 0, 0.5, 0.5, 0], [1, 1, 0.5, 0.5, 1, 1, 0]]
         detections = [[0, 1, 0.9, 0, 0, 0.5, 0.5],  # right
-                      [0, 1, 0.8, 0, 0, 0.5, 0.5],  # the same again: wrong
+                      [0, 1, 0.8, 0, 0, 0.5, 0.5],  # a duplicate: wrong
                       [1, 1, 0.7, 0.5, 0.5, 1, 1]]  # right
         figures = evaluation.score_boxes(truths, detections, [1])
         assert figures["voc2012"] == pytest.approx(0.5 + 0.5 * 2 / 3)
@@ -167,7 +167,7 @@ class TestBoxes:
 
     @pytest.mark.parametrize("seed", range(5))
     def test_judges_as_the_layer_does(self, write, seed):
-        """DetectionEvaluate's rows of the same boxes."""
+        """Compares with DetectionEvaluate's rows for the same boxes."""
         truths, detections = boxes(seed)
         for rows in (truths, detections):
             rows[:, 0] %= 12
@@ -177,7 +177,7 @@ class TestBoxes:
             layer {{ name: 'e' type: 'DetectionEvaluate' bottom: 'd' bottom: 't' top: 'e'
                      detection_evaluate_param {{ num_classes: 4 evaluate_difficult_gt: false }} }}"""), caffe.TEST)
         rows_of_net = np.column_stack([truths[:, :2], np.zeros(len(truths)), truths[:, 2:]])
-        # Both read what a float holds.
+        # Both read numbers that float can represent.
         rows_of_net, detections = rows_of_net.astype(np.float32), detections.astype(np.float32)
         truths = truths.astype(np.float32)
         rows = net.forward(d=detections[None, None], t=rows_of_net[None, None])["e"].reshape(-1, 5)

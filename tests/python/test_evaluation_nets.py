@@ -1,6 +1,6 @@
-"""caffe.evaluation on nets: each record once, what is left out, what is refused, what the page holds.
+"""caffe.evaluation on nets: each record is scored once; also tests what is left out, what is refused, and the page.
 
-The net's answer is the brightest channel of an image: it has no weights, and each answer is known.
+The net's answer is the brightest channel of an image: the net has no weights, and each answer is known.
 """
 import json
 import re
@@ -44,7 +44,7 @@ def record(number, label=None):
 
 @pytest.fixture
 def database(tmp_path):
-    """database(records, names=None): the folder of an LMDB with keys as `caffe data import` makes them."""
+    """database(records, names=None): the folder of an LMDB with keys like those of `caffe data import`."""
     lmdb = pytest.importorskip("lmdb")
 
     def make(records, names=None):
@@ -61,7 +61,7 @@ def database(tmp_path):
 
 @pytest.fixture
 def subject(write, database):
-    """subject(batch, records, layers): of a net that reads the database; by default the ten records."""
+    """subject(batch, records, layers): the subject of a net that reads the database; by default the ten records."""
     def make(batch=4, records=None, layers=LAYERS, names=None, data="", transform="scale: 0.02", **more):
         folder = database([record(k) for k in range(10)] if records is None else records, names)
         return evaluation.open_subject(write(f"""

@@ -1,4 +1,4 @@
-"""caffe.fit on arrays: what it computes, in which order, and how it goes on."""
+"""caffe.fit on arrays: its results, the order of records, and how training continues."""
 import _thread
 import gc
 import weakref
@@ -163,7 +163,7 @@ def test_a_snapshot_goes_on_exactly(tmp_path):
     caffe.set_random_seed(9)
     whole = caffe.fit(message(DEEP), x, y, epochs=4, **options)
     assert whole.solver.iter == 40
-    caffe.set_random_seed(10)  # the seed comes from the snapshot, and with it the order, the share and dropout
+    caffe.set_random_seed(10)  # the snapshot has the seed, which decides order, share and dropout
     resumed = caffe.fit(message(DEEP), x, y, epochs=4, resume=tmp_path / "run_iter_17.solverstate", **options)
     assert resumed.seed == whole.seed and resumed.solver.iter == 40
     assert all((a == b).all() for a, b in zip(weights(whole), weights(resumed)))
@@ -311,7 +311,7 @@ def test_inputs_by_name():
     for x, y in ((given, goal), (given, {"goal": goal}), ({**given, "goal": goal}, None)):
         run = caffe.fit(message(two), x, y, epochs=60, batch=7, solver={"base_lr": 0.1})
         row = run.history[-1]
-        assert row["loss"] == pytest.approx(2 * row["l"]) and row["l"] < 0.01  # the sum of the losses has a name of its own
+        assert row["loss"] == pytest.approx(2 * row["l"]) and row["l"] < 0.01  # the sum of the losses has its own name
         assert run.predict(given)[:, 0] == pytest.approx(goal, abs=0.3)
     with pytest.raises(caffe.InvalidArgument, match="fit: x: the net has the inputs a, b, goal; say which one the array is for: x={'a': array}"):
         caffe.fit(message(two), a[:, :2], goal, epochs=1)

@@ -1,4 +1,4 @@
-"""Children made by fork(): nets and solvers that they inherit, and new ones."""
+"""Child processes made by fork(): nets and solvers that they inherit, and new ones."""
 import os
 import pathlib
 import subprocess
@@ -42,7 +42,7 @@ def solver_of(net):
 
 
 def run(script, folder):
-    """In a process of its own, with two threads and a limit on its time."""
+    """Runs a script in a separate process, with two threads and a time limit."""
     environment = {**os.environ, "OMP_NUM_THREADS": "2", "GLOG_minloglevel": "2", "PYTHONPATH": str(PACKAGE)}
     outcome = subprocess.run([sys.executable, "-c", BEGIN + script], cwd=folder, env=environment, timeout=200, check=False,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

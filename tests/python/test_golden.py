@@ -1,4 +1,4 @@
-"""Every number recorded from Caffe 1.0, through the Python package."""
+"""Compares every number recorded from Caffe 1.0 with the results of the Python package."""
 import os
 import pathlib
 import subprocess

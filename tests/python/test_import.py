@@ -1,4 +1,4 @@
-"""`import caffe` as Caffe's scripts do it: from the checkout's python/, from the build, and where nothing is built."""
+"""`import caffe` as in Caffe's scripts: from the checkout's python/, from the build, and if nothing is built."""
 import os
 import pathlib
 import shutil
@@ -20,7 +20,7 @@ def run(code, folder, **environment):
 
 @pytest.fixture(name="checkout")
 def make_checkout(tmp_path):
-    """checkout(preset...): a folder with python/ and builds that have the package."""
+    """checkout(preset...): a folder with python/ and builds that contain the package."""
     def make(*presets):
         shutil.copytree(ROOT / "python", tmp_path / "checkout" / "python", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "CMakePresets.json", tmp_path / "checkout")
@@ -60,7 +60,7 @@ def test_the_named_build_comes_first(checkout, tmp_path):
 
 
 def test_protobuf_of_a_script(checkout, tmp_path):
-    """Scripts that only read definitions import no more than this."""
+    """Scripts that only read definitions import only this."""
     root = checkout("cpu-release")
     code = f"import sys; sys.path.insert(0, {str(root / 'python')!r}); from caffe.proto import caffe_pb2; print(caffe_pb2.TEST)"
     assert run(code, tmp_path).stdout == "1\n"
@@ -77,7 +77,7 @@ def test_what_is_not_built_says_the_command(checkout, tmp_path):
 
 
 def test_another_interpreter_is_named(checkout, tmp_path):
-    """A module that another Python was built for."""
+    """The module was built for another Python."""
     root = checkout()
     package = root / "build" / "cpu-release" / "python" / "caffe"
     package.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Nets in 8-bit numbers from Python, and what calibration reports of their layers."""
+"""Nets in 8-bit numbers from Python, and the report of calibration about their layers."""
 import json
 import os
 import pathlib

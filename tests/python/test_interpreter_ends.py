@@ -1,4 +1,4 @@
-"""The interpreter ends while another thread computes: quietly, as it does when that thread sleeps."""
+"""The interpreter ends while another thread computes: without messages, as if that thread slept."""
 import os
 import subprocess
 import sys

@@ -102,7 +102,7 @@ def test_resize_image():
     assert half[:, :, 0] == pytest.approx(np.tile([0.5, 2.5, 4.5, 6.5], (4, 1)))
     double = caffe.io.resize_image(ramp, (8, 16))
     assert double[4, 1:-1, 1] == pytest.approx((np.arange(1, 15) + 0.5) / 2 - 0.5)
-    assert double[4, -1, 0] == pytest.approx(7 * 0.75)  # a quarter lies beyond the rim
+    assert double[4, -1, 0] == pytest.approx(7 * 0.75)  # a quarter is beyond the edge
     assert (caffe.io.resize_image(np.full((3, 3, 2), 4), (7, 5)) == 4).all()
     nearest = caffe.io.resize_image(ramp, (8, 16), interp_order=0)
     assert set(nearest.ravel()) == set(range(8))

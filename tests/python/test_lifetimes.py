@@ -1,4 +1,4 @@
-"""What must live as long as what uses it."""
+"""Objects live at least as long as the objects that use them."""
 import gc
 import weakref
 

@@ -1,5 +1,5 @@
-"""Layers whose results are never stored in 16 bits, and what may follow them, in nets of mixed types: values and gradients as
-in float."""
+"""Layers whose results are never stored in 16 bits, and the layers after them, in nets of mixed types: values and gradients
+equal those in float."""
 import numpy as np
 import pytest
 
@@ -55,7 +55,7 @@ def values_and_gradients(path):
     return found + [np.array(net.blobs["x"].diff)] + [np.array(blob.diff) for blobs in net.params.values() for blob in blobs]
 
 
-# The scale of Normalize has no gradient where BatchNorm takes it away again.
+# The scale of Normalize has no gradient if BatchNorm removes it again.
 CASES = [(first, then) for first in FIRST for then in (*NEXT, *(NEXT_OF_IMAGES if first != "LSTM" else ()))
          if (first, then) != ("Normalize", "BatchNorm")]
 

@@ -1,4 +1,4 @@
-"""What a net's input and answers mean: in nets, weights, nets for use and ONNX models."""
+"""The meaning of a net's input and answers: in nets, weights, deploy nets and ONNX models."""
 import caffe
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 @pytest.fixture
 def net(tmp_path):
-    """A net over two images and the names of two classes."""
+    """A net that reads two images, and the names of two classes."""
     for number in range(2):
         (tmp_path / f"{number}.ppm").write_bytes(b"P6 4 4 255\n" + bytes(48))
     (tmp_path / "list.txt").write_text("".join(f"{tmp_path}/{number}.ppm {number}\n" for number in range(2)))

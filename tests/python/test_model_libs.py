@@ -1,4 +1,4 @@
-"""caffe.model_libs, as the generators of SSD's nets use it."""
+"""caffe.model_libs, as the scripts that generate SSD's nets use it."""
 import numpy as np
 import pytest
 from google.protobuf import text_format
@@ -15,7 +15,7 @@ SSD_300 = dict(num_classes=21, from_layers=["conv4_3", "fc7", "conv6_2", "conv7_
 
 
 def add_extra_layers(net):
-    """What each of these scripts defines for itself."""
+    """A function that each of these scripts defines itself."""
     bottom = list(net.keys())[-1]
     for stage, outputs, pad, stride in ((6, 256, 1, 2), (7, 128, 1, 2), (8, 128, 0, 1), (9, 128, 0, 1)):
         for name, count, kernel, own_pad, own_stride in ((f"conv{stage}_1", outputs, 1, 0, 1),
@@ -33,7 +33,7 @@ def ssd(**head):
 
 
 def layers_by_name(net):
-    """Without what a trained net does not depend on, and without defaults."""
+    """Layers by name, without fields that do not affect the trained net, and without defaults."""
     found = {}
     for layer in net.layer:
         layer = type(layer).FromString(layer.SerializeToString())

@@ -147,7 +147,7 @@ def test_backward_from_an_in_place_layer_begins_with_the_blobs_diff(write):
     net.forward(data=np.random.default_rng(0).standard_normal((5, 2, 6, 7)), label=np.arange(5) % 4)
     net.blobs["conv"].diff[...] = 2
     assert np.array_equal(net.backward(start="relu", end="relu")["conv"], 2 * (net.blobs["conv"].data > 0))
-    # As one run does.
+    # Gives the same as a single run.
     whole = net.backward()["data"].copy()
     arriving = net.backward(end="ip")["conv"].copy()
     assert (arriving[net.blobs["conv"].data == 0] != 0).any()
@@ -315,7 +315,7 @@ def test_weights_of_another_net_are_refused(simple, write, tmp_path, ending):
     if ending.endswith("h5"):
         with pytest.raises(caffe.InvalidArgument, match=text):
             net.load_hdf5(weights)
-    # A part is enough, as for the surgery of nets; nets without parameters take any file.
+    # A part is enough, as when nets are modified; nets without parameters accept any file.
     caffe.Net(write(SIMPLE.replace("'ip'", "'i'"), "part.prototxt"), caffe.TEST).copy_from(weights)
     caffe.Net(write("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 } } }", "none.prototxt"),
               caffe.TEST).copy_from(weights)
@@ -443,7 +443,7 @@ def test_shapes_that_callers_give_to_blobs_that_are_no_inputs(write):
             "layer { name: 'relu' type: 'ReLU' bottom: 'y' top: 'z' }")
     net = caffe.Net(write(text), caffe.TEST)
     net.forward()
-    for blob in ("y", "z"):  # these follow from the inputs
+    for blob in ("y", "z"):  # their shapes follow from the inputs
         net.blobs[blob].reshape(1)
         assert net.forward()["z"].shape == (4, 90000)
         net.blobs[blob].reshape(3, 5)

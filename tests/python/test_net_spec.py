@@ -1,4 +1,4 @@
-"""NetSpec: from calls to the NetParameter that they mean."""
+"""NetSpec: from calls to the resulting NetParameter."""
 import copy
 import os
 import pathlib
@@ -32,7 +32,7 @@ def lenet():
 
 
 class Without:
-    """A descriptor of a protobuf whose descriptors lack some attributes."""
+    """A field descriptor from a protobuf version whose descriptors lack some attributes."""
 
     def __init__(self, field, *lacking, **more):
         self._field, self._lacking = field, lacking
@@ -130,20 +130,20 @@ def test_name_can_differ_from_the_top():
 
 
 @pytest.mark.parametrize("call, field, text", [
-    # The type's own message first ...
+    # The type's own message comes first ...
     (L.Accuracy(L.Input(), top_k=5), "accuracy_param", "top_k: 5"),
     (L.HDF5Data(source="x"), "hdf5_data_param", 'source: "x"'),
     (L.Normalize(L.Input(), across_spatial=False), "norm_param", "across_spatial: false"),
     (L.BatchNorm(L.Input(), scale_bias=True), "batch_norm_param", "scale_bias: true"),
     (L.Python(module="m", layer="l", param_str="p"), "python_param", 'module: "m" layer: "l" param_str: "p"'),
-    # ... even where another type's message has that name in the layer ...
+    # ... even if another type's message has that name in the layer ...
     (L.DetectionOutput(L.Input(), nms_param=dict(top_k=3)), "detection_output_param", "nms_param { top_k: 3 }"),
-    # ... then the layer's.
+    # ... then the layer's fields.
     (L.Data(transform_param=dict(mirror=True)), "transform_param", "mirror: true"),
     (L.Deconvolution(L.Input(), convolution_param=dict(num_output=2)), "convolution_param", "num_output: 2"),
-    # An empty dict is a message that is there.
+    # An empty dict is a message that is present.
     (L.ReLU(L.Input(), relu_param={}), "relu_param", ""),
-    # A message as it is.
+    # A message is used unchanged.
     (L.Input(shape=[caffe_pb2.BlobShape(dim=[1, 2])]), "input_param", "shape { dim: 1 dim: 2 }"),
 ])
 def test_where_a_keyword_goes(call, field, text):
@@ -182,7 +182,7 @@ def test_enums():
 
 
 def test_whole_numbers_may_be_divided():
-    """(3 - 1) / 2 is 1.0, which was 1 in Python 2; NumPy has floats of its own."""
+    """(3 - 1) / 2 is 1.0, which was 1 in Python 2; NumPy has its own float types."""
     net = to_proto(L.Convolution(L.Input(shape=dict(dim=[1, 8 / 2, np.float32(8), 8])), pad=(3 - 1) / 2, kernel_size=[6 / 2],
                                  num_output=np.float64(4)))
     options = net.layer[1].convolution_param
@@ -287,7 +287,7 @@ except AttributeError as error:
 
 
 def test_options_of_a_plugin(tmp_path):
-    """An extension of LayerParameter, by its name, once its Python module is imported."""
+    """An extension of LayerParameter, used by its name after its Python module is imported."""
     (tmp_path / "vendor.proto").write_text("""
 syntax = "proto2";
 import "caffe/proto/caffe.proto";

@@ -1,4 +1,4 @@
-"""BN, SyncBN and LayerNorm against NumPy."""
+"""Compares BN, SyncBN and LayerNorm with NumPy."""
 import caffe
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_momentum_is_the_share_that_running_statistics_keep(write):
 
 def test_bn_of_segnet_has_two_blobs(write, run_layer):
     fillers = "scale_filler { type: 'constant' value: 1 } shift_filler { type: 'constant' value: 0.001 }"
-    for train in (True, False):  # the batch's statistics in testing, too
+    for train in (True, False):  # also in testing, the batch's statistics
         y = run_layer(bn(f"bn_param {{ {fillers} }}"), X, params=(SLOPE, BIAS), train=train)["y"]
         want = normalised(X, X.mean((0, 2, 3), keepdims=True), X.var((0, 2, 3), keepdims=True), 1e-9)
         assert y == pytest.approx(want, abs=1e-5)

@@ -1,4 +1,4 @@
-"""The module's own surface: names, settings, type stubs, documentation."""
+"""The module's interface: names, settings, type stubs, documentation."""
 import ast
 import importlib
 import inspect
@@ -93,7 +93,7 @@ def test_errors_are_of_documented_classes():
 
 
 def members(tree):
-    """Public names that a stub's class or module defines."""
+    """The public names that a stub's class or module defines."""
     names = set()
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -119,7 +119,7 @@ def test_stubs_match_the_modules():
 
 
 def arguments(function):
-    """Names of a function's arguments, with the texts of their defaults, in a stub."""
+    """The names of a function's arguments, with the texts of their defaults, in a stub."""
     names = [argument.arg for argument in function.args.args]
     defaults = [ast.unparse(value) for value in function.args.defaults]
     return list(zip(names, [None] * (len(names) - len(defaults)) + defaults))
@@ -153,7 +153,7 @@ def test_everything_public_is_documented():
 
 
 def in_python(value, seen):
-    """What the package has in Python from a value on: public functions, classes and modules."""
+    """Everything of the package that is written in Python, starting from a value: public functions, classes and modules."""
     home = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
     is_ours = isinstance(home, str) and home.split(".")[0] == "caffe" and not home.endswith(("_pb2", "_caffe"))
     if id(value) in seen or not is_ours or not (inspect.isfunction(value) or inspect.isclass(value) or inspect.ismodule(value)):

@@ -1,4 +1,4 @@
-"""MatMul and BatchReduction against NumPy."""
+"""Compares MatMul and BatchReduction with NumPy."""
 import caffe
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Programs train nets with layers in Python, as Caffe's did that was built with them."""
+"""Programs train nets with Python layers, as Caffe's programs did if built with Python."""
 import os
 import pathlib
 import subprocess
@@ -36,7 +36,7 @@ def run(*arguments, folder, status=0, **environment):
 
 @pytest.fixture(name="forward")
 def make_forward(tmp_path):
-    """forward(statement): the output of `caffe time` for a net with a layer that does this; status as expected."""
+    """forward(statement): the output of `caffe time` for a net with a layer that runs this statement; checks the status."""
     def forward(statement, status=0, net=NET, flags=("-allow_python",), **environment):
         (tmp_path / "my_layers.py").write_text(LAYER % statement)
         (tmp_path / "net.prototxt").write_text(net)
@@ -52,7 +52,7 @@ def test_the_example_learns_its_line():
 
 
 def test_a_wheel_of_h5py_is_told_whose_hdf5_it_calls(forward, tmp_path):
-    """In the program h5py's functions are those of the HDF5 that the program is linked with."""
+    """In the program, h5py calls the functions of the HDF5 that the program is linked with."""
     (tmp_path / "h5py").mkdir()
     (tmp_path / "h5py" / "version.py").write_text("hdf5_version_tuple = (1, 10, 8)\nhdf5_built_version_tuple = (2, 0, 0)\n")
     (tmp_path / "h5py" / "__init__.py").write_text("from . import version\nraise ValueError('Not a datatype')\n")
@@ -61,7 +61,7 @@ def test_a_wheel_of_h5py_is_told_whose_hdf5_it_calls(forward, tmp_path):
 
 
 def test_permission_is_asked_for(forward):
-    """A net's file names code; a program that was not told so runs none of it."""
+    """A net's file names code; a program without permission runs none of it."""
     message = forward("open('ran', 'w')", status=1, flags=())
     assert "net.prototxt:3:1: layer 'mine' (Python): class 'Mine' of module 'my_layers' would run Python code in this program" in message
     assert "-allow_python" in message and "allow_python: true" in message
@@ -92,4 +92,4 @@ def test_an_unknown_class(forward):
 def test_a_package_of_another_build(forward, tmp_path):
     (tmp_path / "caffe").mkdir()
     (tmp_path / "caffe" / "__init__.py").write_text("raise ImportError('not this one')")
-    forward("top[0].data[...] = bottom[0].data")  # the build's own comes first
+    forward("top[0].data[...] = bottom[0].data")  # the build's own package comes first

@@ -7,7 +7,7 @@ import pytest
 
 
 class Times(caffe.Layer):
-    """y = factor * x, the factor from param_str."""
+    """y = factor * x, with the factor from param_str."""
 
     def setup(self, bottom, top):
         self.factor = float(self.param_str or 10)
@@ -42,7 +42,7 @@ class Raises(Times):
 
 
 class Proposals(caffe.Layer):
-    """As many items as the input's sum says, which is known in forward only."""
+    """Gives as many items as the input's sum says, which is known only in forward."""
 
     def setup(self, bottom, top):
         self.runs = 0
@@ -61,7 +61,7 @@ class Proposals(caffe.Layer):
 
 
 class Some(caffe.Layer):
-    """As many of the items as the first number says; reshape() knows better than to say nothing, but not how many."""
+    """Gives as many of the items as the first number says; reshape() sets a shape, but cannot know the number of items."""
 
     def setup(self, bottom, top):
         pass
@@ -81,7 +81,7 @@ class Some(caffe.Layer):
 
 
 class Misshapes(Times):
-    """Gives another shape to what param_str says, in the method that it says."""
+    """Reshapes the blob that param_str names, in the method that it names."""
 
     def setup(self, bottom, top):
         self.method, self.victim = self.param_str.split()
@@ -116,7 +116,7 @@ class Phase(caffe.Layer):
 
 
 class Older(caffe.Layer):
-    """With the names of py-faster-rcnn's layers."""
+    """A layer with the names of py-faster-rcnn's layers."""
 
     def setup(self, bottom, top):
         self.seen = f"{self.param_str_} {str(self.phase)}"
@@ -129,7 +129,7 @@ class Older(caffe.Layer):
 
 
 class Learned(caffe.Layer):
-    """A parameter; its gradient is 1 in each pass."""
+    """A layer with a parameter whose gradient is 1 in each pass."""
 
     def setup(self, bottom, top):
         self.blobs.add_blob(1)
@@ -146,7 +146,7 @@ class Learned(caffe.Layer):
 
 
 class Growing(caffe.Layer):
-    """A data layer whose batch has one item more in each pass."""
+    """A data layer whose batch has one more item in each pass."""
 
     def setup(self, bottom, top):
         self.items = 1
@@ -160,7 +160,7 @@ class Growing(caffe.Layer):
 
 
 class Euclidean(caffe.Layer):
-    """The loss, with what forward kept for backward."""
+    """The Euclidean loss, with data that forward keeps for backward."""
 
     def setup(self, bottom, top):
         self.difference = bottom[0].diff
@@ -244,7 +244,7 @@ def test_shapes_that_change_with_each_pass(net):
 
 
 class Targets(caffe.Layer):
-    """One row per row of its bottom, as its forward finds out."""
+    """One row per row of its bottom, known only in forward."""
 
     def setup(self, bottom, top):
         top[0].reshape(1, 2)
@@ -341,7 +341,7 @@ def test_blobs_that_a_layer_may_not_reshape(net, what, error):
 
 
 class Keeps(Learned):
-    """Works with the view that it took of its parameter in setup."""
+    """Works with the view of its parameter that it took in setup."""
 
     def setup(self, bottom, top):
         super().setup(bottom, top)

@@ -1,4 +1,4 @@
-"""Lstm and GRU against loops over steps in NumPy."""
+"""Compares Lstm and GRU with loops over steps in NumPy."""
 import caffe
 import numpy as np
 import pytest

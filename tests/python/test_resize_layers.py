@@ -1,4 +1,4 @@
-"""Layers that resize images, against loops over pixels."""
+"""Compares layers that resize images with loops over pixels."""
 import math
 
 import caffe
@@ -20,7 +20,7 @@ def filtered(x, rows, columns):
 
 
 def interp_matrix(extent, outputs, begin=0, end=0):
-    """Bilinear weights, corners on corners, of an axis that is cropped by -begin and -end."""
+    """Bilinear weights with aligned corners, for an axis that is cropped by -begin and -end."""
     last, matrix = extent + begin + end - 1, np.zeros((outputs, extent))
     for i in range(outputs):
         position = i * last / (outputs - 1) if outputs > 1 else 0
@@ -110,7 +110,7 @@ def test_resample_takes_the_second_bottoms_size_before_that_of_its_options(run_l
 
 
 def downsampled_pixel(image, row, column, size):
-    """FlowNet's mean of the neighbourhood, without unknown pixels; NaN where they are more than half, with room for rounding."""
+    """FlowNet's mean of the neighbourhood, without unknown pixels; NaN if more than half are unknown, allowing for rounding."""
     step = [(image.shape[i] - 1) / (size[i] - 1) for i in (0, 1)]
     total = known = unknown = 0
     for (h, w), value in np.ndenumerate(image):
@@ -134,7 +134,7 @@ def test_downsample_leaves_out_unknown_pixels(run_layer):
 
 
 def bicubic(image, size):
-    """Catmull-Rom's curve through four neighbours, as OpenPose finds them."""
+    """Catmull-Rom's curve through four neighbours, as in OpenPose."""
     def weights(output, outputs, extent):
         position = (output + 0.5) * extent / outputs - 0.5
         left = max(0, int(position + 1e-5))

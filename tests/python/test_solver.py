@@ -85,7 +85,7 @@ def test_max_iter_is_that_of_the_file_or_of_its_epochs(solver_file, tmp_path):
 def test_a_changed_copy_of_the_definition_is_refused_once(solver_file):
     solver = caffe.get_solver(solver_file())
     assert solver.param is solver.param
-    solver.param.snapshot_format = solver.param.snapshot_format  # set now, but nothing else
+    solver.param.snapshot_format = solver.param.snapshot_format  # now set, but unchanged
     solver.step(1)
     for train in (lambda: solver.step(1), solver.solve):
         solver.param.base_lr = 3
@@ -174,7 +174,7 @@ def test_restore_keeps_the_net_object_and_its_views(solver_file):
     first.step(3)
     state = first.snapshot()
     first.step(2)
-    for seed in (5, 6):  # of another seed, the net's random numbers change too
+    for seed in (5, 6):  # another seed also changes the net's random numbers
         solver = caffe.get_solver(solver_file(f"random_seed: {seed}"))
         net, param = solver.net, solver.net.params["ip"][0]
         view = param.data
@@ -245,7 +245,7 @@ def test_a_terminal_shows_one_line_below_the_log(solver_file):
                            env={**os.environ, "TERM": "xterm", "PYTHONPATH": package},
                            stdout=subprocess.PIPE).stdout.decode()
     assert re.search(r"\r\x1b\[Kiteration \d+/300, loss \S+, \S+ left, .*lr \S+", shown)
-    rows = shown.replace("\r\x1b[K", "\n").splitlines()  # a log line begins where the line was erased
+    rows = shown.replace("\r\x1b[K", "\n").splitlines()  # a log line begins at the erased line
     assert not [row for row in rows if "Iteration 200" in row and not row.startswith("I")]
     assert shown.endswith("\r\x1b[K")
 
@@ -330,7 +330,7 @@ def test_precision(solver_file):
 
 
 def test_the_modules_log_is_the_programs(solver_file, tmp_path):
-    """No year in it, which Caffe's parsers and tools/extra/parse_log.py cannot read."""
+    """It has no year, which Caffe's parsers and tools/extra/parse_log.py cannot read."""
     code = f"import caffe; caffe.init_log(); caffe.train({solver_file()!r}, progress=False)"
     log = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(PACKAGE)}, text=True,
                          capture_output=True, check=True).stderr

@@ -1,4 +1,4 @@
-"""Solvers of messages, and overrides of their fields: what sweeps in Python need no files for."""
+"""Solvers from messages, and overrides of their fields, so that sweeps in Python need no files."""
 import os
 import pathlib
 
@@ -26,7 +26,7 @@ def message(text, kind=caffe_pb2.SolverParameter):
 
 @pytest.fixture
 def files(write):
-    """The net's file, and a solver's."""
+    """The net's file, and a solver's file."""
     net = write(NET)
     return net, write(f"net: '{net}' {OPTIONS}", "solver.prototxt")
 
@@ -94,7 +94,7 @@ def test_overrides_reach_into_the_net(files):
             assert (weights(solver) == 2).all()
     before = message(f"net_param {{ {NET} }} {OPTIONS}")
     caffe.get_solver(before, set={by_name: 2})
-    assert before == message(f"net_param {{ {NET} }} {OPTIONS}")  # the caller's message stays as it was
+    assert before == message(f"net_param {{ {NET} }} {OPTIONS}")  # the caller's message does not change
 
 
 def test_wrong_overrides_are_named_with_their_neighbours(files):
@@ -108,7 +108,7 @@ def test_wrong_overrides_are_named_with_their_neighbours(files):
                           ({"type": "Adams"}, "'Adams'.*did you mean 'Adam'")):
         for call in (caffe.get_solver, caffe.SGDSolver, caffe.Solver, caffe.train):
             if "type" in fields and call is caffe.SGDSolver:
-                continue  # whose type is its own
+                continue  # its type is fixed
             with pytest.raises(caffe.InvalidArgument, match=error):
                 call(files[1], **fields)
     with pytest.raises(caffe.InvalidArgument, match=r"layer\[pi\].*no 'layer' has the name 'pi'; did you mean 'ip'"):

@@ -1,4 +1,4 @@
-"""caffe.train in processes that a launcher has started."""
+"""caffe.train in processes started by a launcher."""
 import os
 import pathlib
 import subprocess
@@ -78,7 +78,7 @@ class Constant(caffe.Layer):
 
 @pytest.mark.parametrize("differs", [False, True])
 def test_layers_of_other_modules_are_told_apart(tmp_path, differs):
-    """Wherever sys.path finds them, and whichever module of a package defines them."""
+    """This holds wherever sys.path finds the modules, and for every module of a package."""
     net = NET.replace('top: "x" top: "label"', 'top: "label"').replace("shape { dim: 8 dim: 4 }", "")
     net = ('layer { name: "p" type: "Python" top: "x" python_param { module: "made" layer: "Constant" } }'
            + net.replace('data_filler { type: "gaussian" }', ""))
@@ -127,7 +127,7 @@ def test_a_state_that_is_not_there_ends_all(tmp_path, solver):
 
 
 def test_weights_that_have_diverged_are_noticed_before_a_snapshot(tmp_path, solver):
-    """Somebody has changed them in one process."""
+    """The weights were changed in one process."""
     results = run_ranks(tmp_path, "import caffe", f"solver = caffe.get_solver('{solver}', ranks=True)", "solver.step(1)",
                         "if solver.rank == 1: solver.net.params['ip'][0].data[0, 0] += 1",
                         "solver.solve()")

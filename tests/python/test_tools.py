@@ -114,7 +114,7 @@ def test_summarize_into_head():
 def test_summarize_lenet():
     text = run("tools/extra/summarize.py", ROOT / "examples/mnist/lenet.prototxt")
     batch = 64
-    # Places, times weights: 24 * 24 * 20 * 25; 8 * 8 * 50 * 20 * 25; 800 * 500; 500 * 10.
+    # Positions times weights: 24 * 24 * 20 * 25; 8 * 8 * 50 * 20 * 25; 800 * 500; 500 * 10.
     products = [24 * 24 * 500, 8 * 8 * 25000, 400000, 5000]
     assert [line.split()[-1] for line in text.splitlines() if re.match(r"(conv|ip)\d", line)] == \
         [f"{batch * product:,}" for product in products]
@@ -136,7 +136,7 @@ layer { name: 'lstm' type: 'LSTM' bottom: 's' bottom: 'c' top: 'l' recurrent_par
 def test_summary_of_each_kind():
     net = caffe.Net(text_format.Parse(EVERY, caffe_pb2.NetParameter()), caffe.TEST)
     found = {row["layer"]: row for row in summary.summarize(net)}
-    # Groups of 2 channels in, 4 out, 3 x 3 windows at 2 x 2 places, 2 images.
+    # Groups with 2 channels in and 4 out, 3 x 3 windows at 2 x 2 positions, 2 images.
     assert found["group"]["multiply_adds"] == 2 * 2 * 2 * 2 * 2 * 4 * 9 and found["group"]["parameters"] == 8 * 2 * 9 + 8
     assert found["up"]["multiply_adds"] == 2 * 4 * 5 * 6 * 3 * 4
     assert found["a"]["multiply_adds"] == 2 * 4 * 5 * 6 * 3 and found["a"]["shapes"] == [(2, 4, 5, 3)]
@@ -152,7 +152,7 @@ def test_summary_without_the_database():
     assert "data" in run("tools/extra/summarize.py", path, status=1)
     rows = json.loads(run("tools/extra/summarize.py", path, "--input=data=1,3,227,227", "--input=label=1", "--json"))
     found = {row["layer"]: row for row in rows}
-    # As published: 61 million parameters, 724 million multiply-adds.
+    # The published numbers: 61 million parameters, 724 million multiply-adds.
     assert sum(row["parameters"] for row in rows) == 60965224
     assert sum(row["multiply_adds"] for row in rows) == 724406816
     assert found["fc6"]["shapes"] == [[1, 4096]]

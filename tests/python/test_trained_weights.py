@@ -1,4 +1,4 @@
-"""The weights in the repository reach the accuracy that docs/models.md gives, on images that they have not seen."""
+"""The weights in the repository reach the accuracy given in docs/models.md, on images that were not used for training."""
 import gzip
 import io
 import os
@@ -22,14 +22,14 @@ def data(name):
 
 
 def mnist(part="t10k"):
-    """All 10,000 images of the test set, or the 60,000 of part "train", as the net takes them, and their labels."""
+    """All 10,000 images of the test set, or the 60,000 of part "train", in the net's input format, and their labels."""
     images, labels = (np.frombuffer(gzip.decompress((data("mnist") / f"{part}-{name}.gz").read_bytes()), np.uint8)
                       for name in ("images-idx3-ubyte", "labels-idx1-ubyte"))
     return images[16:].reshape(-1, 1, 28, 28) / 256, labels[8:]
 
 
 def cifar(preprocess, part="test", count=2000):
-    """The first images of the test set, or of part "train", blue first."""
+    """The first images of the test set, or of part "train", with blue as the first channel."""
     pillow = pytest.importorskip("PIL.Image")
     lines = [line.split() for line in (data("cifar10") / f"{part}.txt").read_text().splitlines()[:count]]
     with tarfile.open(data("cifar10") / f"{part}.tar.gz") as archive:
@@ -70,7 +70,7 @@ def test_accuracy(net, weights, load, accuracy):
 
 @pytest.mark.parametrize("net, weights, load, accuracy", NETS)
 def test_accuracy_in_8_bits(net, weights, load, accuracy, tmp_path):
-    del accuracy  # only the loss counts
+    del accuracy  # only the lost accuracy counts
     images, labels = load()
     files = {"weights": str(ROOT / weights), "calibration": str(tmp_path / "net.json")}
     exact = caffe.Net(str(ROOT / net), caffe.TEST, weights=files["weights"])
@@ -89,7 +89,7 @@ def test_accuracy_in_8_bits(net, weights, load, accuracy, tmp_path):
     assert correct[1] >= correct[0] - 0.005
 
 
-# Train nets, their weights, training images, test images, iterations, batch and rate of the training for 8 bits.
+# Train nets, their weights, training images, test images; iterations, batch and learning rate of training for 8 bits.
 TRAINED_ON = [
     ("examples/mnist/lenet_train_test.prototxt", "examples/mnist/lenet.caffemodel", lambda: mnist("train"), mnist, 400, 64, 1e-3),
     ("examples/cifar10/cifar10_full_train_test.prototxt", "examples/cifar10/cifar10_full.caffemodel",
@@ -100,7 +100,7 @@ TRAINED_ON = [
 
 
 def with_inputs(file, batch, shape, folder):
-    """The net whose data layers are replaced by inputs."""
+    """The net with inputs instead of its data layers."""
     net = text_format.Parse((ROOT / file).read_text(), caffe.proto.caffe_pb2.NetParameter())
     kept = [layer for layer in net.layer if layer.type != "Data"]
     del net.layer[:]
@@ -121,7 +121,7 @@ def accuracy(net, images, labels, batch):
 
 
 def train_for_8_bits(net_file, weights, ranges, images, labels, iterations, batch, rate):
-    """The weights after so many iterations on the images, of which every other one is mirrored where they have colours."""
+    """The weights after this many iterations on the images; every second colour image of a batch is mirrored."""
     solver_file = net_file.with_suffix(".solver")
     solver_file.write_text(f'net: "{net_file}" base_lr: {rate} lr_policy: "poly" power: 1 max_iter: {iterations} momentum: 0.9 '
                            'weight_decay: 0.0001 random_seed: 1 snapshot: 0 snapshot_after_train: false')

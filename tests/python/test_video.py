@@ -71,7 +71,7 @@ def test_transform_applies(tmp_path, write):
 
 
 def test_missing_video_is_named(tmp_path, write):
-    open_video(tmp_path, write)  # skips without the library
+    open_video(tmp_path, write)  # skips the test without the library
     absent = tmp_path / "absent.avi"
     with pytest.raises(caffe.Error, match="absent.avi: cannot be opened as a video"):
         caffe.Net(write(NET.format(file=absent, skip=0, transform="")), caffe.TEST)
@@ -82,7 +82,7 @@ def test_missing_video_is_named(tmp_path, write):
 
 
 def test_missing_camera_is_named(tmp_path, write):
-    open_video(tmp_path, write)  # skips without the library
+    open_video(tmp_path, write)  # skips the test without the library
     with pytest.raises(caffe.Error, match="camera 63 cannot be opened"):
         caffe.Net(write('layer { name: "eye" type: "VideoData" top: "data" video_data_param { device_id: 63 } '
                         "data_param { batch_size: 1 } }"), caffe.TEST)

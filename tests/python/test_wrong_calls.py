@@ -1,4 +1,4 @@
-"""Hundreds of wrong calls in one process: each raises an exception with a text, and nets keep working."""
+"""Hundreds of invalid calls in one process: each raises an exception with a text, and nets continue to work."""
 import os
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from built_package import PACKAGE, SIMPLE
 
 
 def wrong_values():
-    """Values that are no input of shape (5, 2, 6, 7)."""
+    """Values that are not valid inputs of shape (5, 2, 6, 7)."""
     good = np.zeros((5, 2, 6, 7), np.float32)
     return [None, "text", b"bytes", object(), {}, {"a": 1}, set(), [], 3, np.nan, good[:4], good[0], good[:, :1, :5],
             good[..., :6], good.reshape(5, 84), good.astype(complex), good.astype(object), good.astype("U3"),
@@ -21,7 +21,7 @@ def wrong_values():
 
 
 def calls(net, file, folder):
-    """(name, function) pairs, all of which are wrong."""
+    """(name, function) pairs; all calls are invalid."""
     label = np.zeros(5)
     for value in wrong_values():
         yield f"forward(data={value!r:.20})", lambda value=value: net.forward(data=value, label=label)
@@ -65,7 +65,7 @@ def calls(net, file, folder):
             yield f"load_hdf5({kind}{suffix})", lambda path=path: net.load_hdf5(str(path))
             yield f"Net(weights={kind}{suffix})", lambda path=path: caffe.Net(file, caffe.TEST, weights=str(path))
             yield f"get_solver({kind}{suffix})", lambda path=path: caffe.get_solver(str(path))
-            if kind not in ("text", "empty"):  # a net without layers is a net
+            if kind not in ("text", "empty"):  # a net without layers is valid
                 yield f"Net({kind}{suffix})", lambda path=path: caffe.Net(str(path), caffe.TEST)
     for target in (folder, folder / "no" / "such", "/proc/nothing", 3.5, None):
         yield f"save({target})", lambda target=target: net.save(target)
@@ -125,7 +125,7 @@ def test_wrong_calls_raise_and_nothing_breaks(simple, write, tmp_path):
         count += 1
         try:
             call()
-        except Exception as error:  # any exception is an answer; its text must be one
+        except Exception as error:  # any exception is fine if it has a text
             if not str(error).strip() or isinstance(error, (SystemError, caffe.InternalError)):
                 silent.append(f"{name}: {type(error).__name__} {error}")
         else:
@@ -254,7 +254,7 @@ def test_an_error_whose_text_is_not_utf8_keeps_its_text(tmp_path):
     "repr(caffe._caffe.BlobVec.__new__(caffe._caffe.BlobVec))", "len(caffe._caffe.BlobVec.__new__(caffe._caffe.BlobVec))",
     "caffe.Layer.__new__(caffe.Layer).blobs", "caffe._caffe.PlanStep.__new__(caffe._caffe.PlanStep).layers", "caffe._caffe.Blob.reshape(caffe._caffe.Blob.__new__(caffe._caffe.Blob), 1)"])
 def test_objects_without_construction_are_refused(call):
-    """The interpreter once ended: pybind11 hands over memory that nobody has filled."""
+    """The interpreter once ended: pybind11 passes memory that was never initialised."""
     script = f"import caffe, numpy\ntry:\n    {call}\nexcept TypeError as error:\n    assert '__init__' in str(error), error\n    print('refused')"
     done = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, check=False,
                           env={**os.environ, "PYTHONPATH": str(PACKAGE)})

@@ -1,12 +1,12 @@
-"""What C++ tests may not call outside of tests/timing, and where they may all the same."""
+"""Functions that C++ tests must not call outside tests/timing, and the places where they may."""
 import pathlib
 import re
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-# Where tests may do it: timing runs alone, the simulation of fuzz has a clock of its own, and soak takes hours.
+# Folders in which tests may do it: timing runs alone, the simulation of fuzz has its own clock, and soak takes hours.
 EXEMPT = ("timing", "fuzz", "soak")
 
-# Sleeping, clocks and what measures with them, waits with an end, signals and the end of processes.
+# Sleeps, clocks and functions that measure with them, waits with a time limit, signals and the end of processes.
 PATTERN = re.compile(
     r"\bsleep_(?:for|until)\b|\b(?:u|nano|clock_nano)?sleep\(|\w*Sleep\w*\("
     r"|\b(?:steady|system|high_resolution)_clock\b|\bClock::now\b|\b(?:std::|::)?clock\(\)|\bclock_gettime\("
@@ -16,7 +16,7 @@ PATTERN = re.compile(
     r"|\bp?poll\(|\b(?:pthread_cond_timedwait|sem_timedwait)\("
     r"|\b(?:kill|killpg|pthread_kill|raise|alarm|setitimer|wait[34p]\w*)\(")
 
-# (file, text of the line, why no chance is in it). A line that is not there any more is an error, too.
+# (file, text of the line, why it does not depend on chance). It is an error if a line does not exist any more.
 ALLOWED = [
     ("compat/api_tour.cpp", "std::raise(SIGINT);", "to itself, and handled before it returns"),
     ("conformance/conformance_test.cpp",
@@ -66,12 +66,12 @@ ALLOWED = [
 
 
 def lines_in(text):
-    """The lines that the pattern finds; comments do not count."""
+    """The lines in which the pattern is found outside comments."""
     return [line.strip() for line in text.splitlines() if PATTERN.search(re.sub(r"//.*", "", line))]
 
 
 def lotteries():
-    """{(file, line)} outside of the exempt folders."""
+    """{(file, line)} outside the exempt folders."""
     found = set()
     for path in (path for kind in ("*.cpp", "*.hpp", "*.h", "*.cu") for path in TESTS.rglob(kind)):
         file = path.relative_to(TESTS)

@@ -1,7 +1,7 @@
-"""A Debian system without this project's libraries, in which tests install what a release publishes.
+"""A Debian system without this project's libraries, in which tests install the files of a release.
 
-CAFFE_TEST_ROOT names a folder that debootstrap has made: debootstrap --variant=minbase bookworm FOLDER. It stays
-as it is: commands see a copy-on-write overlay of it, in a mount namespace of their own.
+CAFFE_TEST_ROOT names a folder made by debootstrap: debootstrap --variant=minbase bookworm FOLDER. It is not
+changed: commands see a copy-on-write overlay of it, in their own mount namespace.
 """
 import os
 import pathlib
@@ -38,7 +38,7 @@ class DebianRoot:
             pathlib.Path(folder, name).mkdir()
 
     def run(self, script, status=0):
-        """Runs a script with the packages in /packages and this checkout in /checkout; returns its output. What it changes lasts."""
+        """Runs a script with the packages in /packages and this checkout in /checkout; returns its output. Its changes persist."""
         done = subprocess.run(["unshare", "--mount", "bash", "-c", ENTER, "enter", self.lower, self.folder, self.packages, script, ROOT],
                               text=True, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=3000)

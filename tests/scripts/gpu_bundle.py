@@ -1,4 +1,4 @@
-"""caffe-gpu-check, and a bundle of programs that print, fail, crash and hang instead of Cortado's."""
+"""caffe-gpu-check, and a bundle with programs that print, fail, crash and hang instead of Cortado's."""
 import importlib.machinery
 import importlib.util
 import json
@@ -66,7 +66,7 @@ esac; done
 
 @pytest.fixture
 def bundle(tmp_path):
-    """An installed tree of programs that are told what to do."""
+    """An installed tree of programs whose behaviour a test chooses."""
     def make(device_query="pass", others="pass", tests=f"echo '{json.dumps(report_of(PASSED))}' > $report"):
         (tmp_path / "bin").mkdir()
         (tmp_path / "libexec" / "cortado").mkdir(parents=True)
@@ -80,8 +80,8 @@ def bundle(tmp_path):
     return make
 
 
-# Answers a query once, or in a loop until it is ended: idle, then busy and with all its memory, then idle. Says when a loop
-# has answered many times, of which a reader has had the first ones.
+# Answers a query once, or in a loop until it is ended: first idle, then busy with all its memory in use, then idle. Reports when a
+# loop has answered many times; by then a reader has received the first answers.
 SMI = """#!/usr/bin/env python3
 import os, sys, time
 ROWS = {rows!r}
@@ -131,7 +131,7 @@ def start(root, *arguments, python=sys.executable, **environment):
 
 
 def check(root, *arguments, **options):
-    """Exit status, lines of JSON, the report."""
+    """Returns the exit status, the lines of JSON and the report."""
     process = start(root, *arguments, **options)
     output, errors = process.communicate(timeout=300)
     lines = [json.loads(line) for line in output.splitlines()]

@@ -1,4 +1,4 @@
-"""A repository of its own with scripts/run_proofs.py and what it needs, whose compiler is a stand-in."""
+"""A separate repository with scripts/run_proofs.py and the files that it needs, whose compiler is a stand-in."""
 import os
 import pathlib
 import shutil
@@ -53,7 +53,7 @@ def write(tree, path, text):
 
 
 def environment_of(tree, **more):
-    """Without git's variables: hooks and `git rebase -x` have some that name the contributor's own repository."""
+    """The environment without git's variables: in hooks and `git rebase -x` some of them name the contributor's own repository."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith("GIT_") and name != "CMAKE_BUILD_PARALLEL_LEVEL"}
     return {**kept, "GIT_CONFIG_GLOBAL": "/dev/null", "PATH": f"{tree / 'build' / 'programs'}:{os.environ['PATH']}",
@@ -82,7 +82,7 @@ def run(tree, *options, **environment):
 
 
 def deep(name, folder, minutes=4, **fields):
-    """A row of a table for a proof of the depth, which runs a command."""
+    """A row of a table for a proof of the depth that runs a command."""
     fields = {"name": name, "part": "depth", "minutes": minutes, "folders": [folder], "command": ["true"], **fields}
     return "\n[[proof]]\n" + "".join(f"{key} = {str(value).replace(chr(39), chr(34))}\n" if isinstance(value, (list, int)) else
                                      f'{key} = "{value}"\n' for key, value in fields.items())

@@ -3,17 +3,17 @@ import ast
 import pathlib
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-# timing runs alone and under scripts/stress_tests.sh; fuzz and soak are programs, of which tests run short forms to their end.
+# timing runs alone and under scripts/stress_tests.sh; fuzz and soak are programs, and tests run short forms of them to their end.
 EXEMPT = ("timing", "fuzz", "soak")
 CALLS = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time_ns", "process_time",
          "process_time_ns", "thread_time", "getrusage", "utcnow", "send_signal", "kill", "killpg",
          "terminate", "raise_signal", "pthread_kill", "alarm", "setitimer", "Popen", "poll"}
-SHORTEST_NET = 60  # seconds; a program that a test runs to its end may take as long
+SHORTEST_NET = 60  # seconds; a program that a test runs to its end may take this long
 CLOCKS = {"time.time", "datetime.now", "datetime.datetime.now", "date.today", "datetime.date.today", "threading.Timer"}
 
 NET = "a safety net of minutes, which no pause or load reaches"
 READ_TO_END = "its output is read until it has ended by itself"
-# (file, its line, why it cannot fail by chance). One that is not there any more is an error, too.
+# (file, its line, why it cannot fail by chance). It is an error if a line does not exist any more.
 ALLOWED = [
     ("python/test_net.py", "done.wait(300)", NET),
     ("python/test_net.py", "assert inside.wait(300)", NET),
@@ -65,7 +65,7 @@ def is_lottery(call):
 
 
 def lines_in(source):
-    """Lines with such calls. Programs in strings are not read: no pause of the test stops those."""
+    """The lines with such calls. Programs in strings are not checked, because a pause of the test does not stop them."""
     lines = source.splitlines()
     calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
     return {lines[call.lineno - 1].strip() for call in calls if is_lottery(call)}

@@ -1,4 +1,4 @@
-"""scripts/stress_tests.sh in a tree of its own, whose tests are others."""
+"""scripts/stress_tests.sh in a separate tree with other tests."""
 import os
 import pathlib
 import shutil

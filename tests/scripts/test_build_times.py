@@ -1,10 +1,10 @@
-"""scripts/build_times.py on a literal log of ninja."""
+"""scripts/build_times.py on a literal ninja log."""
 import pathlib
 import subprocess
 import sys
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "build_times.py"
-# The first line of net_test's object is of an earlier build. One command made two files.
+# The first line of net_test's object comes from an earlier build. One command made two files.
 LOG = """# ninja log v5
 0\t90000\t1\ttests/CMakeFiles/net_test.dir/unity/net_test_0.cpp.o\taa
 0\t4000\t2\ttests/CMakeFiles/net_test.dir/unity/net_test_0.cpp.o\tbb
@@ -21,7 +21,7 @@ def run(*arguments):
 
 
 def tables(output):
-    """Rows by table: [name, seconds, share] each."""
+    """The rows of each table: [name, seconds, share]."""
     found = {}
     for line in output.splitlines():
         if line.startswith("  "):

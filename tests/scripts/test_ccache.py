@@ -1,5 +1,5 @@
 """A second clean build of several sources at a time takes its objects from ccache, and so do other presets for
-what they compile with the same options."""
+sources that they compile with the same options."""
 import os
 import pathlib
 import shutil
@@ -16,7 +16,7 @@ pytestmark = [
 
 @pytest.fixture
 def build(tmp_path):
-    """build(preset, objects, build folder): builds cleanly; how many objects came from the cache, and how many did not."""
+    """build(preset, objects, build folder): builds cleanly. Returns how many objects came from the cache, and how many did not."""
     environment = {**os.environ, "CCACHE_DIR": str(tmp_path / "cache")}
 
     def run(*command):
@@ -42,10 +42,10 @@ def test_unity_objects_are_shared(build, tmp_path):
 
 
 def test_presets_share_what_they_compile_alike(build):
-    """With tests and without, below the folder that paths count from."""
+    """With and without tests, below the folder that paths are relative to."""
     built = ["tools/CMakeFiles/upgrade_net_proto_text.dir/unity/upgrade_net_proto_text_0.cpp.o",
              "src/caffe/CMakeFiles/caffe_core.dir/unity/caffe_core_0.cpp.o"]
-    # One folder deeper than a build to which paths of programs lead (cmake/CaffePaths.cmake).
+    # One folder deeper than a build that programs' paths refer to (cmake/CaffePaths.cmake).
     folder = ROOT / "build" / "ccache"
     try:
         assert build("cpu-release", built, folder / "release")[1] > 0

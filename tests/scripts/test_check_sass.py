@@ -1,4 +1,4 @@
-"""scripts/check_sass.py: its reader on a small text, and the kernels where a CUDA toolkit is found."""
+"""scripts/check_sass.py: its parser on a small text, and the kernels if a CUDA toolkit is found."""
 import importlib.util
 import json
 import pathlib
@@ -62,7 +62,7 @@ def source():
 
 def test_loops_are_found_with_what_is_inside():
     loops = sass.parse(TEXT)["_Z4copyPf"].loops
-    assert sorted(loop.depth for loop in loops) == [0, 0, 1]  # the last spins behind the end
+    assert sorted(loop.depth for loop in loops) == [0, 0, 1]  # the last one spins after the end
     assert sass.hot_loop(sass.parse(TEXT)["_Z4copyPf"], 0).bytes == 2
     with pytest.raises(ValueError, match="no loop of depth 2"):
         sass.hot_loop(sass.parse(TEXT)["_Z4copyPf"], 2)

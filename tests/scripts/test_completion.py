@@ -1,4 +1,4 @@
-"""What bash completes after it has read `caffe completion bash`."""
+"""The completions that bash offers after it has read `caffe completion bash`."""
 import os
 import pathlib
 import shutil
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 
 def complete(folder, *words):
-    """The completions of the last word; bash takes a line apart at each '='."""
+    """The completions of the last word; bash splits a line at each '='."""
     script = f"source <({CAFFE} completion bash)\n" + r"""
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _caffe; printf '%s\n' "${COMPREPLY[@]}" """
     done = subprocess.run(["bash", "-c", script, "bash", "caffe", *words], cwd=folder, text=True, check=True, stdout=subprocess.PIPE)
@@ -72,7 +72,7 @@ def test_files(folder):
     assert complete(folder, "train", "--solver", "=", "s") == ["solver.prototxt"]
     assert complete(folder, "train", "--solver", "=") == PROTOTXTS
     assert complete(folder, "train", "-solver", "s") == ["solver.prototxt"]
-    assert complete(folder, "train", "--solver=s") == ["--solver=solver.prototxt"]  # as zsh has it
+    assert complete(folder, "train", "--solver=s") == ["--solver=solver.prototxt"]  # as in zsh
     assert complete(folder, "test", "net.prototxt", "--weights", "w") == ["w.caffemodel", "w.caffemodel.h5"]
     assert complete(folder, "train", "--snapshot", "=", "") == ["models", "s.solverstate"]
 

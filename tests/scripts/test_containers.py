@@ -1,4 +1,4 @@
-"""The container files: what can be said without Docker, and their commands on a Debian system without it."""
+"""The container files: checks that need no Docker, and their commands on a Debian system without Docker."""
 import json
 import pathlib
 import re
@@ -36,7 +36,7 @@ class TestFile:
     def test_builds_in_a_stage_of_its_own(self, file):
         stages = [text for name, text in instructions(file) if name == "FROM"]
         assert len(stages) == 2 and stages[0].endswith(" AS build")
-        assert not any(name == "COPY" for name, _ in last_stage(file))  # packages are mounted, not kept
+        assert not any(name == "COPY" for name, _ in last_stage(file))  # packages are mounted, not copied
 
     def test_bases_have_versions(self, file):
         for name, text in instructions(file):

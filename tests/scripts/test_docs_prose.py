@@ -1,4 +1,4 @@
-"""The pages of docs/ are easy to read: short lines, short paragraphs, the words of the field."""
+"""The pages of docs/ are easy to read: short lines, short paragraphs, common technical words."""
 import importlib.util
 import pathlib
 import re
@@ -12,7 +12,7 @@ PAGES = [*sorted((ROOT / "docs").rglob("*.md")),
          ROOT / "models" / "README.md", ROOT / "benchmarks" / "README.md"]
 COLUMNS, CHARACTERS = 100, 700
 
-# What a reader would not search for, and what is said instead.
+# Words that a reader would not search for, and their replacements.
 WORDS = {
     r"\bfilms?\b": "video",
     r"\bupdate rules?\b|\b(solver|optimizer)'s rule\b|\brule of the (solver|optimizer)\b": "optimizer",
@@ -22,7 +22,7 @@ WORDS = {
 
 
 def paragraphs(text):
-    """(line, text) of the prose: items of lists are paragraphs; fences, comments, tables, headings and links are none."""
+    """(line, text) of the prose: items of lists are paragraphs; fences, comments, tables, headings and links do not count."""
     text = re.sub(r"^```.*?^```$|<!--.*?-->", lambda found: "\n" * found[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
     prose, start = [], 0
     for number, line in enumerate([*text.splitlines(), ""], 1):
@@ -85,7 +85,7 @@ def options_of_the_programs():
 
 
 def single_dashes(text, options):
-    """Lines with an option of the programs that has one dash. Where a line has both spellings, it explains them."""
+    """Lines with an option of the programs that has one dash. A line with both spellings explains them, so it is skipped."""
     for number, line in enumerate(text.splitlines(), 1):
         for name in SINGLE_DASH.findall(line):
             if name in options and "--" + name not in line and not re.search(r"\b(find|cortado_run) ", line):
@@ -93,7 +93,7 @@ def single_dashes(text, options):
 
 
 def test_options_are_written_with_two_dashes():
-    """In pages, in help and in messages. The programs take both, for the scripts of older Caffes."""
+    """Checks pages, help and messages. The programs accept both forms, for scripts of older Caffes."""
     options = options_of_the_programs()
     assert {"gpu", "run_dir", "weights", "max_decoded_mb"} <= options
     found = [f"{page}:{fault}" for page in [ROOT / "README.md", *PAGES, *sorted((ROOT / "examples").rglob("*.md"))]

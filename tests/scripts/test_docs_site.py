@@ -1,4 +1,4 @@
-"""The documentation site: its navigation, the files made of all pages, and the site as a whole."""
+"""The documentation site: its navigation, the files generated from all pages, and the whole site."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ def pages_of_the_navigation():
 
 
 def test_the_navigation_has_every_page():
-    # docs/layers.md lists those of docs/layers.
+    # docs/layers.md lists the pages of docs/layers.
     pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "layers"}
     named = pages_of_the_navigation()
     assert pages | {"README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} <= set(named)
@@ -27,7 +27,7 @@ def test_the_navigation_has_every_page():
 
 
 def pages_of_the_site():
-    """Those that docs/site/pages.py gives to MkDocs."""
+    """The pages that docs/site/pages.py gives to MkDocs."""
     folders = [ROOT / name for name in ("docs", "models", "examples", "benchmarks", "src")]
     return [*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))]
 
@@ -44,7 +44,7 @@ FENCED = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 
 
 def anchors(page):
-    """Of its headings, as pymdownx's slugify makes them."""
+    """The anchors of its headings, as pymdownx's slugify makes them."""
     found = set()
     for heading in re.findall(r"^#+ (.*)", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE):
         slug = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "]", heading).lower()).strip().replace(" ", "-")
@@ -53,7 +53,7 @@ def anchors(page):
 
 
 def broken_links(page):
-    """Links to no file or no heading; code is none."""
+    """Links to files or headings that do not exist; code is ignored."""
     text = re.sub(r"`[^`\n]*`", "", FENCED.sub("", page.read_text(encoding="utf-8")))
     for target, anchor in re.findall(r"\]\(([^)\s#]*)#?([^)\s]*)\)", text):
         if "://" in target:
@@ -65,7 +65,7 @@ def broken_links(page):
 
 @pytest.mark.parametrize("page", pages_of_the_site(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    """Without MkDocs, which takes long to build the site (below)."""
+    """Does not use MkDocs, which takes long to build the site (below)."""
     assert list(broken_links(page)) == []
 
 
@@ -79,7 +79,7 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
 
 @pytest.mark.parametrize("page", pages_of_the_navigation())
 def test_lists_begin_after_an_empty_line(page):
-    """Else the site shows them as part of the paragraph."""
+    """Otherwise the site shows them as part of the paragraph."""
     item, fenced, before = re.compile(r"([*-]|\d+\.) "), False, ""
     for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1):
         fenced ^= line.startswith("```")
@@ -160,7 +160,7 @@ def test_the_site_builds():
     assert "class" in (site / "api" / "cpp" / "classcaffe_1_1Net.html").read_text()
     python = (site / "api" / "python" / "caffe.html").read_text()
     assert 'id="Net.forward"' in python and '<span class="n">unknown</span>' not in python
-    assert "unpkg.com" not in (site / "index.html").read_text()  # nothing is fetched from elsewhere
+    assert "unpkg.com" not in (site / "index.html").read_text()  # nothing is fetched from other sites
     home = (site / "index.html").read_text()
     for link in ("api/cpp/index.html", "api/python/caffe.html", "docs/neighbours/slurm.html", "CHANGELOG.html"):
         assert f'href="{link}"' in home and (site / link).exists(), link
@@ -171,7 +171,7 @@ def test_the_site_builds():
 def test_a_broken_link_is_a_failure(tmp_path, link):
     copy = tmp_path / "copy"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("build", ".git", "tests", "*_lmdb"))
-    (ROOT / "build" / "docs-venv").mkdir(parents=True, exist_ok=True)  # made where the site was never built
+    (ROOT / "build" / "docs-venv").mkdir(parents=True, exist_ok=True)  # may be missing if the site was never built
     (copy / "build").mkdir()
     (copy / "build" / "docs-venv").symlink_to(ROOT / "build" / "docs-venv")
     with open(copy / "docs" / "data.md", "a", encoding="utf-8") as page:

@@ -1,4 +1,4 @@
-"""cmake/exported_symbols.sh: what the installed library shows, by the visibility of names in its objects."""
+"""cmake/exported_symbols.sh: the symbols that the installed library exports, by the visibility of names in its objects."""
 import os
 import pathlib
 import subprocess

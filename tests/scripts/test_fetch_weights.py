@@ -1,4 +1,4 @@
-"""caffe fetch-weights against a server on this machine: whole, resumed, cut off, wrong sum, missing, offline."""
+"""caffe fetch-weights with a server on this machine: complete, resumed, cut off, wrong sum, missing, offline."""
 import hashlib
 import http.server
 import os
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not CAFFE.exists(), reason="caffe is not built")
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves WEIGHTS as /weights; `cut` ends each answer after so many bytes."""
+    """Serves WEIGHTS as /weights; `cut` ends each answer after this many bytes."""
 
     def __init__(self, ranges=True, cut=None):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -135,7 +135,7 @@ def test_refuses_a_wrong_sum(tmp_path, server):
 
 
 def test_a_git_blob_is_as_good_a_sum(tmp_path, server):
-    """Repositories list files by it; it is the SHA-1 of "blob SIZE", a zero and the file."""
+    """Repositories list files by this sum: the SHA-1 of "blob SIZE", a zero and the file."""
     model = Model(tmp_path, server.url)
     readme = model.folder / "README.md"
     blob = hashlib.sha1(b"blob 300000\0" + WEIGHTS).hexdigest()
@@ -157,7 +157,7 @@ def test_other_addresses_are_tried_in_turn(tmp_path, server):
 
 
 def test_the_models_here_say_what_their_input_is():
-    """Each with published weights for ImageNet: classes, preprocessing, and a right sum."""
+    """Each model with published weights for ImageNet has classes, preprocessing, and a right sum."""
     named = [readme for readme in (ROOT / "models").glob("*/README.md") if "labels:" in readme.read_text(encoding="utf-8")]
     assert len(named) >= 11
     for readme in named:

@@ -1,4 +1,4 @@
-"""scripts/fuzz.sh packs the inputs that it found into an archive, and begins with those of one."""
+"""scripts/fuzz.sh packs the inputs that it found into an archive, and starts with those of an archive."""
 import os
 import pathlib
 import shutil
@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Merges as libFuzzer does, but takes everything; otherwise lists what it begins with.
+# Merges like libFuzzer, but takes everything; otherwise lists the inputs that it starts with.
 LIBFUZZER = """#!/bin/sh
 case "$*" in
 *-merge=1*) for folder; do last=$folder into=$before before=$folder; done; cp "$last"/* "$into" ;;
@@ -53,7 +53,7 @@ def test_a_run_begins_with_the_inputs_of_an_archive(fuzz, tmp_path):
 
 
 def test_the_committed_corpora_stay_small():
-    """Inputs that broke something have a name that says what; others are at most five for each target."""
+    """Inputs that broke something have a descriptive name; there are at most five others for each target."""
     for corpus in (ROOT / "tests" / "fuzz" / "corpus").iterdir():
         files = list(corpus.iterdir())
         assert len(files) <= 20 and all(len(file.name) < 40 for file in files), corpus.name

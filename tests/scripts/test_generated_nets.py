@@ -112,12 +112,12 @@ def test_sixteen_bits_change_no_layer(path):
     for net in (half, single):
         for layer in net.layer:
             layer.data_param.ClearField("batch_size")
-            for field in ("forward_type", "backward_type"):  # layers whose numbers 16 bits are too few for
+            for field in ("forward_type", "backward_type"):  # some layers' numbers need more than 16 bits
                 layer.ClearField(field)
     assert half.layer == single.layer
 
 
-# Multiply-adds as the literature counts them: 0.72, 1.6 and 3.8 thousand million.
+# Multiply-adds as the literature counts them: 0.72, 1.6 and 3.8 billion.
 @pytest.mark.parametrize("net, millions", [("lenet", 2.293), ("alexnet", 724.4), ("googlenet", 1591.0), ("resnet50", 3858.0)])
 def test_operation_counts(net, millions):
     assert net_flops.multiply_adds(read(f"benchmarks/nets/{net}.prototxt")) / 1e6 == pytest.approx(millions, rel=1e-4)

@@ -1,4 +1,4 @@
-"""scripts/get_mnist.py: where digits are looked for, and what is said of them. Mirrors are folders here."""
+"""scripts/get_mnist.py: the places where it looks for digits, and its messages. Mirrors are folders here."""
 import gzip
 import hashlib
 import pathlib
@@ -25,7 +25,7 @@ def write_files(folder, content=b"digits", suffix=".gz"):
 
 @pytest.fixture(name="mirror")
 def make_mirror(tmp_path, monkeypatch):
-    """A mirror whose files are the right ones."""
+    """A mirror with the right files."""
     folder = write_files(tmp_path / "mirror")
     sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in get_mnist.SHA256}
     monkeypatch.setattr(get_mnist, "SHA256", sums)

@@ -60,7 +60,7 @@ def test_the_order_begins_with_what_a_short_visit_wants():
     order = [names.index(name) for name in ("conformance", "gradients", "training", "lenet", "resnet50 fp16", "googlenet bf16",
                                             "sanitizer memcheck")]
     assert order == sorted(order)
-    # PyTorch's faster variant is what ours is measured by, for each net and type.
+    # Ours is compared with PyTorch's faster variant, for each net and type.
     eager = [name for name in names if name.startswith("torch ") and not name.endswith(" compiled")]
     assert len(eager) == 6
     assert all(names.index(f"{name} compiled") > names.index(name) for name in eager)
@@ -115,7 +115,7 @@ def test_a_process_that_a_thread_starts_while_the_program_stops_ends(monkeypatch
 
 
 def test_the_budget_ends_a_step_and_skips_the_rest(bundle, monkeypatch):
-    """On a clock that stands still, of a budget of one second."""
+    """Uses a clock that stands still, and a budget of one second."""
     root = bundle(others="time.sleep(600)")
     monkeypatch.setattr(gpu_check, "ROOT", root)
     options = type("Options", (), {"budget": 1, "gpu": 0, "batch": 8, "iterations": 1, "output": root / "report.json", "cache": root})
@@ -179,7 +179,7 @@ def test_a_net_is_measured_where_nvidia_smi_tells_no_memory(bundle):
 @pytest.mark.parametrize("given, wheels", [(None, ("cu13", "cudnn")), ("/opt/nvidia", ("cu13", "cudnn")),
                                            (None, ("cublas", "cudnn"))])
 def test_libraries_are_those_of_the_python_that_runs_it(bundle, tmp_path_factory, given, wheels):
-    """Of an environment that is not in PATH; not those for CUDA 12, whose cuDNN does not serve."""
+    """The Python belongs to an environment that is not in PATH; libraries for CUDA 12 are ignored, because their cuDNN does not fit."""
     environment = tmp_path_factory.mktemp("environment")
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", environment], check=True)
     packages = next((environment / "lib").glob("python3*")) / "site-packages"
@@ -264,7 +264,7 @@ def test_a_second_start_builds_no_plan(bundle, built, status):
 
 
 def test_caches_are_given_up_unless_a_folder_is_named(bundle):
-    """Some hundred files beside the report would crowd it out where only a few come back."""
+    """A hundred files in addition to the report could crowd it out if only a few are copied back."""
     root = bundle(others="open(os.environ['CAFFE_ALGORITHM_CACHE'], 'a').write('x')")
     before = set(root.iterdir())
     assert check(root, "--only", "resnet50 bf16")[0] == 0
@@ -316,13 +316,13 @@ def test_a_test_that_fails_is_run_again_alone(bundle):
     assert status == 1
     again = {"test": "Suite.c", "message": "1 is not 2", "alone": "passes"}
     failures = lines[-1]["failures"]
-    # One mistake fails many tests, and they take time.
+    # One mistake makes many tests fail, and they take time.
     assert len(failures) == gpu_check.SHARDS > gpu_check.RERUN and failures[:gpu_check.RERUN] == [again] * gpu_check.RERUN
     assert all("alone" not in failure for failure in failures[gpu_check.RERUN:])
 
 
 def test_a_program_that_fails_after_its_tests_fails(bundle):
-    """As when the libraries of a GPU are unloaded."""
+    """This happens when the libraries of a GPU are unloaded."""
     body = f"echo '{json.dumps(report_of(PASSED))}' > $report; test $GTEST_SHARD_INDEX != 3 || kill -ABRT $$"
     status, lines, _, errors = check(bundle(tests=body), "--only", "conformance")
     assert status == 1 and lines[-1]["why"] == f"shard 4 of {gpu_check.SHARDS}: status -6" and lines[-1]["failures"] == []
@@ -377,7 +377,7 @@ BINARIES = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu
 
 @pytest.mark.parametrize("program", ["conformance_test", "layers_test", "cuda_on_host_test"])
 def test_the_tests_start_where_the_sources_are_not(program):
-    """The bundle has no golden numbers; cases that are made of them are made when the program starts."""
+    """The bundle has no golden numbers; cases made from them are made when the program starts."""
     if not (BINARIES / "bin" / program).exists():
         pytest.skip(f"no {program} in {BINARIES}")
     hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', ROOT / "tests"]
@@ -428,14 +428,14 @@ COMPILES = pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ,
 @pytest.mark.parametrize("precision, compiled", [("fp32", False), ("bf16", False),
                                                  pytest.param("bf16", True, marks=COMPILES)])
 def test_pytorchs_step_starts_without_a_gpu(tmp_path, precision, compiled):
-    """The whole program, optimizer included, on two images, and without NumPy, which PyTorch's wheels do not bring."""
+    """Runs the whole program with the optimizer on two images, without NumPy, which PyTorch's wheels do not contain."""
     (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('no NumPy here', name='numpy')\n")
     without_numpy = {**os.environ, "PYTHONPATH": str(tmp_path)}
     if not TORCH.exists() or subprocess.run([TORCH, "-c", "import torch"], capture_output=True, check=False).returncode:
         pytest.skip(f"no PyTorch in {TORCH}; run benchmarks/peer_environment.sh")
     program = [TORCH, ROOT / "benchmarks" / "gpu" / "torch_step.py", "alexnet", f"--precision={precision}", "--batch=2",
                "--iterations=10", *(["--compile"] if compiled else [])]
-    # It says that there is no GPU, which caffe-gpu-check notes as skipped.
+    # It says that there is no GPU, which caffe-gpu-check records as skipped.
     refused = subprocess.run(program, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True,
                              check=False)
     assert refused.returncode == 3 and "PyTorch sees no GPU" in refused.stderr

@@ -1,4 +1,4 @@
-"""Summaries of caffe-gpu-check: of tests, of a net's steps, of what has failed."""
+"""Summaries of caffe-gpu-check: tests, a net's steps, failures."""
 import pytest
 
 from gpu_bundle import (  # pylint: disable=unused-import

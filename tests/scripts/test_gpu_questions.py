@@ -14,7 +14,7 @@ echo 'built in 2.0 s' >&2
 echo '{"problem": "dgrad 1x1", "plans": [{"name": "eng4", "ms": 0.5}]}'
 echo '{"problem": "forward 3x3", "error": "no time left"}'
 """
-# A run of training that writes its weights, by the count of the runs where they are to differ.
+# A training run that writes its weights; they depend on the number of the run if runs are to differ.
 TRAIN = """import pathlib, re
     if command == "train":
         solver = open(next(one for one in arguments if one.startswith("--solver="))[9:]).read()
@@ -25,7 +25,7 @@ TRAIN = """import pathlib, re
 
 
 def ask(root, *steps):
-    """The exit status, and the report's steps."""
+    """Returns the exit status, and the report's steps."""
     shutil.copy(ROOT / "scripts" / "caffe-gpu-questions", root / "bin")
     report = root / "report.json"
     done = subprocess.run([sys.executable, root / "bin" / "caffe-gpu-questions", "--output", report, "--only", *steps],

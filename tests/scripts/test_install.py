@@ -1,4 +1,4 @@
-"""What each component of the installation holds; each is one Debian package (cmake/Packages.cmake)."""
+"""The contents of each component of the installation; each is one Debian package (cmake/Packages.cmake)."""
 import os
 import pathlib
 import re
@@ -66,7 +66,7 @@ def test_python_finds_the_library_beside_it(install):
 
 
 def test_python_has_all_that_it_reads(install):
-    """A wheel takes the folder as it is; the build copies files by their endings."""
+    """A wheel takes the whole folder; the build copies files by their extensions."""
     if not list(BINARIES.glob("python/caffe/_caffe*.so")):
         pytest.skip("a build without the Python package")
     site = install("python") / "lib" / "python3" / "dist-packages"
@@ -76,7 +76,7 @@ def test_python_has_all_that_it_reads(install):
 
 
 def test_a_wheel_has_the_reader_of_hdf5_files(tmp_path):
-    """It lies beside libcaffe.so, and only the rules for wheels put both into the package."""
+    """It is installed next to libcaffe.so, and only the rules for wheels put both into the package."""
     cache = (BINARIES / "CMakeCache.txt").read_text() if (BINARIES / "CMakeCache.txt").exists() else ""
     if "CAFFE_HDF5:BOOL=ON" not in cache:
         pytest.skip(f"{BINARIES} holds no build with HDF5")

@@ -1,4 +1,4 @@
-"""Tests do not depend on how busy the machine is: who looks at the clock, sleeps or signals lives in tests/timing."""
+"""Tests do not depend on how busy the machine is: tests that read the clock, sleep or send signals are in tests/timing."""
 import pytest
 
 import cpp_lotteries

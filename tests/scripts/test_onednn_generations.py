@@ -1,4 +1,4 @@
-"""The CPU kernels build with both generations of oneDNN: one header knows how they differ.
+"""The CPU kernels build with both generations of oneDNN: only one header knows how they differ.
 
 The other generation's headers are those that `scripts/install_dependencies.sh onednn3` has put into build/onednn."""
 import json
@@ -43,7 +43,7 @@ def test_compiles_with_onednn_3(source):
 
 @pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ, reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
 def test_a_program_that_is_built_with_onednn_3_starts(tmp_path):
-    """Its library lies within the source folder, which CMake leaves out of the run path."""
+    """Its library is inside the source folder, which CMake leaves out of the run path."""
     if not HEADERS.is_dir():
         pytest.skip("no headers of oneDNN 3 (scripts/install_dependencies.sh onednn3)")
     subprocess.run(["cmake", "--preset", "cpu-release", "-B", tmp_path], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)

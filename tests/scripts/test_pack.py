@@ -1,4 +1,4 @@
-"""The bundle runs from wherever it is unpacked, with its own libraries."""
+"""The bundle runs from any folder where it is unpacked, with its own libraries."""
 import importlib.machinery
 import importlib.util
 import os
@@ -36,7 +36,7 @@ def bundle(tmp_path_factory):
     subprocess.run([sys.executable, ROOT / "scripts" / "pack.py", BINARIES, f"--output={archive}"], check=True)
     with tarfile.open(archive) as tar:
         tar.extractall(folder)
-    shutil.rmtree(BINARIES / "bundle")  # so that nothing can be found where it was installed
+    shutil.rmtree(BINARIES / "bundle")  # so that nothing is found at the original place
     return next(path for path in folder.iterdir() if path.is_dir())
 
 
@@ -47,7 +47,7 @@ def elf_files(bundle):
 
 
 def run(bundle, *command, cwd):
-    """With an empty environment: nothing but the bundle says where things are."""
+    """Runs with an empty environment: only the bundle itself determines where files are."""
     return subprocess.run([bundle / "bin" / command[0], *command[1:]], cwd=cwd, env={}, text=True, check=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
 
@@ -99,7 +99,7 @@ def test_trains_where_it_was_unpacked(bundle, tmp_path):
 
 
 def test_reads_hdf5_where_it_was_unpacked(bundle, tmp_path):
-    """By a program of its own, which has to be there with its libraries."""
+    """A separate program reads HDF5, and must be there with its libraries."""
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "solver.prototxt").write_text(
         "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 3 snapshot_prefix: 'h5' snapshot_format: HDF5")

@@ -104,7 +104,7 @@ def test_without_dropout_keeps_the_layer():
     assert net.layer[0].dropout_param.dropout_ratio == 0.5
 
 
-# Caffe's window arithmetic, which PyTorch must have too: sizes that do not divide, pads, groups, two losses.
+# Caffe's window arithmetic, which PyTorch must follow: sizes that do not divide, pads, groups, two losses.
 ODD = (DATA + layer("Convolution", "data", "c1", "convolution_param { num_output: 6 kernel_size: 3 stride: 2 pad: 1 dilation: 2 "
                     "weight_filler { type: 'msra' } bias_filler { type: 'uniform' } }") +
        layer("ReLU", "c1", "c1", name="r1") +

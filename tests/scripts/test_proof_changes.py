@@ -1,4 +1,4 @@
-"""scripts/proofs.py: which changes call for a proof, and which files must have one."""
+"""scripts/proofs.py: the proofs that a change requires, and the files that must have one."""
 import re
 import shutil
 
@@ -74,7 +74,7 @@ def test_folders_that_git_does_not_know_are_none(tree):
 
 
 def test_sources_without_git_have_the_same_folders(tree):
-    """An archive of them."""
+    """The sources come from an archive."""
     shutil.rmtree(tree / ".git")
     assert run(tree, "--plan", GIT_CEILING_DIRECTORIES=str(tree.parent))[0] == 0
     write(tree, "src/quantum/gate.cpp", "")
@@ -82,7 +82,7 @@ def test_sources_without_git_have_the_same_folders(tree):
 
 
 def test_no_test_on_emulated_grids_is_left_out_by_its_name():
-    """CMake takes from cuda_on_host_test only tests whose name says Cuda or WindowsBeyond."""
+    """CMake only takes tests from cuda_on_host_test whose name contains Cuda or WindowsBeyond."""
     assert "TEST_FILTER *Cuda*:*WindowsBeyond*:" in (ROOT / "tests" / "CMakeLists.txt").read_text()
     assert left_out("TEST_F(OldTest, Adds)") == ["OldTest.Adds"] and not left_out("TEST_P(CudaTest,\n       Adds)")
     files = [path for folder in ("cuda_on_host", "gpu_training") for path in (ROOT / "tests" / folder).glob("*_test.cpp")]

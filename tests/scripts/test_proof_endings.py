@@ -1,4 +1,4 @@
-"""scripts/run_proofs.py: what did not run, ended badly or changed meanwhile has not passed."""
+"""scripts/run_proofs.py: a proof that did not run, ended badly or changed meanwhile has not passed."""
 import shutil
 
 import pytest
@@ -49,7 +49,7 @@ def test_programs_that_are_missing_do_not_count_below_nothing(tree):
 
 
 def test_an_interrupted_pytest_is_not_forgiven(tree):
-    """A test that failed and passes when it runs again does not stand for those that were never reached."""
+    """A failed test that passes when it runs again does not excuse tests that were never reached."""
     write(tree, "tests/quick/test_one.py", """import pathlib
 def test_again():
     first = not pathlib.Path("seen").exists()
@@ -79,7 +79,7 @@ def test_again():
 
 
 def test_a_command_has_a_time_limit(tree):
-    """Half a second here."""
+    """The limit is half a second here."""
     script = tree / "scripts" / "run_pytest.py"
     script.write_text(script.read_text().replace("LEAST_LIMIT = 1800", "LEAST_LIMIT = 0.5"))
     write(tree, "tests/proofs.toml", TABLE + deep("slow", "src", 0, command=["sleep", "600"]))

@@ -1,4 +1,4 @@
-"""scripts/test.sh: which proofs run at a change, in which order, and what becomes of tests that fail or never end."""
+"""scripts/test.sh: the proofs that run for a change, their order, and the handling of tests that fail or never end."""
 import datetime
 import os
 import subprocess
@@ -17,7 +17,7 @@ import proofs  # noqa: E402  pylint: disable=wrong-import-position
 def test_this_repository_has_a_proof_for_every_test_and_every_folder():
     table = proofs.load()
     assert not list(proofs.unclaimed(table))
-    # The depth of a submission has fifteen minutes; what takes longer never runs there.
+    # The depth of a submission has fifteen minutes; longer proofs never run there.
     assert [proof.name for proof in table if proof.part == "depth" and proof.minutes > 15 and not proof.slow] == []
 
 
@@ -77,7 +77,7 @@ def test_a_mistake_in_the_table_is_named(tree, row, text):
 
 
 def test_a_change_goes_before_age(tree):
-    """And within both the oldest first; what is not known here counts as changed."""
+    """Within both groups the oldest comes first; a proof whose commit is unknown here counts as changed."""
     write(tree, "tests/proofs.toml", TABLE + deep("old", "src/caffe/old") + deep("young", "src/caffe/young") +
           deep("changed", "src/caffe/net") + deep("elsewhere", "src/caffe/young") + deep("scripts", "scripts") +
           deep("months", "src/caffe/net", 90) + "slow = true\n")
@@ -132,7 +132,7 @@ def test_passes_are_recorded_for_a_commit(tree):
 
 
 def test_git_variables_of_the_caller_have_no_say(tmp_path_factory, monkeypatch, request):
-    """Hooks and `git rebase -x` name the contributor's own repository in GIT_DIR."""
+    """Hooks and `git rebase -x` set GIT_DIR to the contributor's own repository."""
     other = tmp_path_factory.mktemp("other")
     subprocess.run(["git", "init", "-q", "--bare", other], check=True)
     before = sorted(other.rglob("*"))

@@ -1,4 +1,4 @@
-"""scripts/quickstart.sh with stand-ins for cmake and the programs: what it runs, skips, resumes and says."""
+"""scripts/quickstart.sh with stand-ins for cmake and the programs: its commands, the steps that it skips and resumes, its output."""
 import os
 import pathlib
 import shutil
@@ -65,7 +65,7 @@ def test_trains_and_says_what_came_of_it(clone):
     assert "iteration 10000: test accuracy 0.97" in done.stdout
     assert "Test accuracy: 0.9875" in done.stdout
     assert "Weights:       examples/mnist/lenet_iter_10000.caffemodel" in done.stdout
-    assert "\r" not in done.stdout  # progress is for terminals
+    assert "\r" not in done.stdout  # progress is only for terminals
 
 
 def test_a_second_run_only_tests(clone):

@@ -1,4 +1,4 @@
-"""What scripts/release.sh makes runs on a Debian system that has none of this project's libraries.
+"""The files of scripts/release.sh run on a Debian system without this project's libraries.
 
 CAFFE_RELEASE names a folder of finished files; without it the slow tests make them.
 """
@@ -18,7 +18,7 @@ from debian_root import DebianRoot
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VERSION = re.search(r"^project\(cortado VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M).group(1)
 RELEASE = ROOT / "scripts" / "release.sh"
-# With $BIN, the folder of the programs, $PYTHON and $EXAMPLES.
+# Needs $BIN, the folder of the programs, $PYTHON and $EXAMPLES.
 TRAIN = """
 cd $(mktemp -d)
 mkdir -p examples/mnist
@@ -74,7 +74,7 @@ def test_sums_are_of_all_files_but_themselves(tmp_path):
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """A folder of all that a release has, and what the tests need beside it."""
+    """A folder with all files of a release, and other files that the tests need."""
     if not os.environ.get("CAFFE_SLOW_TESTS"):
         pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
     made = os.environ.get("CAFFE_RELEASE")
@@ -98,9 +98,9 @@ def trains(output):
 
 
 def test_the_wheel_needs_only_pip_and_libx11(root):
-    # manylinux expects libX11 of a system.
+    # manylinux requires the system to have libX11.
     root.run("apt-get -qq update; apt-get -qq install -y --no-install-recommends python3-venv libx11-6")
-    # From here, because this system may reach the package index by settings of its own.
+    # Downloaded from this system, because it may have its own settings for the package index.
     wheel = next(root.packages.glob("*.whl"))
     soversion = VERSION.rpartition(".")[0]
     assert {f"caffe/lib/lib{name}.so.{soversion}" for name in ("caffe", "caffe_compat")} <= set(zipfile.ZipFile(wheel).namelist())
@@ -127,14 +127,14 @@ def test_the_debian_packages_need_nothing_but_apt(root):
 
 
 def advised(archive):
-    """What docs/cpp.md says to install beside the archive, or as Debian packages."""
+    """The packages that docs/cpp.md tells to install with the archive, or as Debian packages."""
     commands = re.findall(r"^apt-get install (.*)$", (ROOT / "docs" / "cpp.md").read_text(), re.M)
     (names,) = [names for names in commands if archive != (".deb" in names)]
     return names.replace("./", "/packages/")
 
 
 def check_that_programs_build(root, prefix, packages):
-    """By tests/install: first with what the page says alone, then with the libraries that old programs call themselves."""
+    """Runs tests/install: first with only the packages of the page, then with the libraries that old programs call themselves."""
     install = "apt-get -qq install -y --no-install-recommends "
     test = (f"cd /tmp; ln -sfn /usr/lib/python3/dist-packages python; export CAFFE_INSTALL_PREFIX={prefix} CAFFE_BINARY_DIR=/tmp "
             "PYTHONDONTWRITEBYTECODE=1; python3 -m pytest -q -p no:cacheprovider /checkout/tests/install/")

@@ -33,7 +33,7 @@ def test_the_centre_is_kept(images):
     assert "Wrote 2 images" in done.stdout and "%" not in done.stderr  # no progress bar in a log
     wide = np.asarray(Image.open(images / "to" / "a" / "wide.png"))
     assert wide.shape == (10, 10, 3)
-    assert (np.abs(wide[2:-2, 2:-2].astype(int) - (200, 100, 50)) <= 1).all()  # the filter reaches over the rim
+    assert (np.abs(wide[2:-2, 2:-2].astype(int) - (200, 100, 50)) <= 1).all()  # the filter reaches beyond the edge
     grey = np.asarray(Image.open(images / "to" / "grey.jpg"))
     assert grey.shape == (10, 10) and np.abs(grey.astype(int) - 77).max() <= 2
 

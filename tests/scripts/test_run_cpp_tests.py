@@ -7,7 +7,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Speaks as GoogleTest does. What a case does is its name.
+# Prints like GoogleTest. A case's name determines what it does.
 PROGRAM = """#!{python}
 import os, pathlib, subprocess, sys, time
 flags = [word.split("=")[1] for word in sys.argv if word.startswith("--gtest_flagfile=")]
@@ -42,7 +42,7 @@ if "EndsQuietly" not in str(cases):
 sys.exit(status)
 """
 
-# Seconds from the moment at which a case began.
+# Seconds from the start of a case.
 LIMITS = {"A.Hangs": 1, "A.LeavesAProcess": 2, "A.LeavesAProcessOfItsOwn": 2}
 
 
@@ -92,7 +92,7 @@ def test_a_crash_is_named_and_hides_no_other_case(run):
 
 
 def test_a_case_has_its_own_time_limit(run):
-    status, output, _ = run("A.One", "A.Hangs", "A.Two")  # the first one's limit counts from the start of the program
+    status, output, _ = run("A.One", "A.Hangs", "A.Two")  # the first limit counts from the program's start
     assert status == 1 and "failed: some/A.Hangs: took longer than its time limit" in output
     assert output.splitlines()[-1] == "3 ran, 0 skipped, 1 failed"
 
@@ -134,7 +134,7 @@ def test_what_a_sanitizer_reports_is_a_failure_of_the_case(run):
 
 
 def test_an_end_without_a_summary_is_a_failure(run):
-    """A case that calls exit(0) would hide those after it, and itself."""
+    """A case that calls exit(0) would hide itself and the cases after it."""
     status, output, _ = run("A.One", "A.EndsQuietly")
     assert status == 1 and "some_test: ended without GoogleTest's summary" in output
 
@@ -201,7 +201,7 @@ def test_properties_that_are_not_understood_are_refused(run, tmp_path):
 
 
 def test_programs_have_a_minute_to_list_their_cases():
-    """CMake gives them five seconds, which is too few on a busy machine or under a sanitizer."""
+    """CMake's default is five seconds, which is too short on a busy machine or with a sanitizer."""
     text = (ROOT / "tests" / "CMakeLists.txt").read_text()
     calls = re.findall(r"gtest_discover_tests\(.*?\)\n", text, re.DOTALL)
     assert calls and all("DISCOVERY_TIMEOUT 60" in call for call in calls)

@@ -1,4 +1,4 @@
-"""Each source includes what it uses, though presets compile several at a time."""
+"""Each source includes what it uses, although presets compile several at a time."""
 import concurrent.futures
 import json
 import os

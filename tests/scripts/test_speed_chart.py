@@ -1,4 +1,4 @@
-"""The chart of README.md shows the numbers of the tables."""
+"""The chart in README.md shows the numbers of the tables."""
 import pathlib
 import re
 import subprocess

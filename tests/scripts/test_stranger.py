@@ -1,4 +1,4 @@
-"""tests/stranger/run.sh before it makes its system, with commands that stand in for root's."""
+"""tests/stranger/run.sh before it creates its system, with stand-ins for commands that need root."""
 import os
 import pathlib
 import subprocess

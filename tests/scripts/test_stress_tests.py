@@ -1,4 +1,4 @@
-"""scripts/stress_tests.sh on tests that pauses break and tests that they do not."""
+"""scripts/stress_tests.sh on tests that pauses break and tests that they do not break."""
 import shutil
 import subprocess
 
@@ -6,7 +6,7 @@ import pytest
 
 from stress_tree import ROOT, make_tree  # pylint: disable=unused-import
 
-# It is awake every 10 ms, unless it is paused. Its child never is.
+# It wakes every 10 ms, unless it is paused. Its child never wakes.
 STAND_IN = """
 import subprocess, sys, time
 

@@ -1,4 +1,4 @@
-"""tools/extra: tables and charts from logs, in BVLC Caffe's words and in NVCaffe's."""
+"""tools/extra: tables and charts from logs of BVLC Caffe and NVCaffe."""
 import csv
 import json
 import math
@@ -67,7 +67,7 @@ def test_tables(log, tmp_path):
     train = rows_of(tmp_path / "out" / "toy.log.train")
     assert list(train[0]) == ["NumIters", "Seconds", "LearningRate", "loss", "each", "each[1]"]
     assert list(train[0].values()) == ["0.0", "0.5", "0.01", "1.5", "7.0", "8.0"]
-    # Over New Year's Eve.
+    # Across New Year's Eve.
     assert list(train[1].values()) == ["100.0", "2.0", "1e-05", "nan", "", ""]
     assert len(train) == 2
     test = rows_of(tmp_path / "out" / "toy.log.test")
@@ -139,7 +139,7 @@ def test_charts_of_other_outputs(log, tmp_path):
 
 
 def test_a_log_with_the_year_in_its_lines():
-    """glog's own form, which other programs on libcaffe may write."""
+    """glog's own form, which other programs that use libcaffe may write."""
     tables = parse_log.parse_lines(line.replace("I0210", "I20260210") for line in NVCAFFE.splitlines())
     assert tables["train"] == parse_log.parse_lines(NVCAFFE.splitlines())["train"]
     assert tables["train"][0]["Seconds"] == 1

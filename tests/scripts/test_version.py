@@ -1,4 +1,4 @@
-"""The version is written once, in project() of CMakeLists.txt; what else names it agrees."""
+"""The version is written once, in project() of CMakeLists.txt; all other places agree with it."""
 import os
 import pathlib
 import re

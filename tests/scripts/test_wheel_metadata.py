@@ -1,4 +1,4 @@
-"""What a package index shows of the wheel, and what is said about installing it."""
+"""The wheel's metadata for a package index, and the instructions for installing it."""
 import pathlib
 import re
 import subprocess
@@ -18,7 +18,7 @@ def test_has_what_an_index_shows():
 def test_the_licence_is_an_expression_with_its_file():
     assert PROJECT["license"] == "BSD-2-Clause"
     assert [(ROOT / name).exists() for name in PROJECT["license-files"]] == [True]
-    # Not allowed beside an expression (PEP 639).
+    # Not allowed in addition to an expression (PEP 639).
     assert not [classifier for classifier in PROJECT["classifiers"] if classifier.startswith("License ::")]
 
 
@@ -28,7 +28,7 @@ def test_classifiers_are_known():
 
 
 def test_nobody_is_sent_to_the_other_project_of_this_name():
-    """PyPI's `cortado` is somebody else's."""
+    """PyPI's `cortado` is another project."""
     files = subprocess.run(["git", "ls-files", "README.md", "docs", "examples", "python", "scripts", "src", "tools"], cwd=ROOT,
                            capture_output=True, text=True, check=True).stdout.splitlines()
     wrong = re.compile(r"pip install[^\n`]*[\s\"']+cortado(\[|['\"`\s]|$)", re.MULTILINE)

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Trains for hours with everything that a long run meets, and fails when what it holds goes on growing.
+"""Trains for hours with everything that occurs in a long run, and fails if its resources keep growing.
 
   tests/soak/soak.py --hours 8 [--binaries build/cpu-release/bin] [--folder DIR] [--workers N]
 
 The net's images differ in size (with one worker), so that it is reshaped from batch to batch; some records are broken
-(skip_broken); there are snapshots, test phases and, from outside, SIGHUP snapshots. From /proc, at even intervals:
+(skip_broken); there are snapshots, test phases and, from outside, SIGHUP snapshots. At even intervals, /proc gives
 resident and anonymous memory, descriptors, threads. After a warm-up of a quarter of the time
 
-  memory       may grow by 16 MiB and 5 %, compared by the medians of the first and the last quarter of what is left
+  memory       may grow by 16 MiB and 5 %, comparing the medians of the first and the last quarter of the remaining time
   descriptors  by 2 (a snapshot may be open)
   threads      not at all
 
-and the run must get further in any five intervals. At the end SIGTERM ends it with status 0 and a snapshot, from
-which another run goes on. Prints a table of up to 40 samples. Exit status 1 tells that something of this does not hold.
-On demand, not in continuous integration; tests/smoke/test_soak.py runs 20 seconds of it.
+and the run must make progress in any five intervals. At the end SIGTERM ends it with status 0 and a snapshot, from
+which another run continues. Prints a table of up to 40 samples. Exit status 1 means that one of these conditions fails.
+Runs on demand, not in continuous integration; tests/smoke/test_soak.py runs it for 20 seconds.
 """
 import argparse
 import dataclasses
@@ -71,7 +71,7 @@ def datum(channels, height, width, pixels, label):
 
 
 def write_database(path, sizes, records=2000):
-    """Images of these sizes; every fiftieth record is none."""
+    """Images of these sizes; every fiftieth record is not an image."""
     chance = random.Random(3)
     with lmdb.open(str(path), map_size=1 << 28) as environment, environment.begin(write=True) as transaction:
         for number in range(records):
@@ -91,7 +91,7 @@ class Sample:
 
 
 class Run:
-    """A training run that is looked at from outside."""
+    """A training run that is observed from outside."""
 
     def __init__(self, caffe, folder, workers):
         self.log = folder / "log"
@@ -126,14 +126,14 @@ def remove_old_snapshots(folder, keep=3):
 
 
 def growth(samples, value):
-    """How much the median of the last quarter is above that of the first, after the warm-up."""
+    """The difference between the medians of the last and the first quarter, after the warm-up."""
     settled = samples[len(samples) // 4:]
     part = max(1, len(settled) // 4)
     return (statistics.median(value(one) for one in settled[:part]), statistics.median(value(one) for one in settled[-part:]))
 
 
 def problems(samples):
-    """What has grown beyond its bound."""
+    """Everything that has grown beyond its limit."""
     found = []
     for name, allowed, share in (("resident", 16, 0.05), ("anonymous", 16, 0.05), ("descriptors", 2, 0), ("threads", 0, 0)):
         before, after = growth(samples, lambda one, name=name: getattr(one, name))
@@ -154,8 +154,8 @@ def print_table(samples, rows=40):
 
 
 def soak(caffe, folder, seconds, workers):
-    """Returns the samples and what is wrong."""
-    # Several workers share a batch, whose images have to be of one size.
+    """Returns the samples and the problems."""
+    # Several workers share a batch, whose images must have the same size.
     sizes = [(height, width) for height in (12, 16, 20, 24) for width in (12, 18, 24)]
     write_database(folder / "train", sizes if workers == 1 else sizes[:1])
     (folder / "net.prototxt").write_text(NET % {"folder": folder, "workers": workers})
@@ -191,7 +191,7 @@ def soak(caffe, folder, seconds, workers):
 
 
 def goes_on(caffe, folder):
-    """Whether the last snapshot is whole."""
+    """Returns whether the last snapshot is complete."""
     states = sorted(folder.glob("soak_iter_*.solverstate"), key=lambda one: one.stat().st_mtime)
     if not states:
         return ["there is no snapshot"]

@@ -1,4 +1,4 @@
-// An iteration that an error breaks off, where a run may have to write a snapshot afterwards.
+// An iteration that an error interrupts, after which a run may have to write a snapshot.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -25,7 +25,7 @@ constexpr char kNetWithStatistics[] = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
-// An iteration has two passes, each of which changes the running statistics.
+// An iteration has two passes, and each pass changes the running statistics.
 TEST(BrokenIteration, LeavesTheLastWholeOne) {
   const testing::TemporaryFolder folder;
   for (const char* precision : {"", "precision: FP16"}) {

@@ -1,4 +1,4 @@
-// Updates of parameters bucket by bucket, while backward goes on.
+// Updates of parameters bucket by bucket, while backward continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,11 +30,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// What a Gate layer's backward does, and what it makes of the loss; may be empty.
+// A Gate layer calls the first in backward (may be empty) and multiplies by the second in forward.
 std::function<void()> on_backward;
 std::atomic<float> number_of_gate = 1;
 
-// Passes its bottom on, times a number that a test chooses.
+// Passes its bottom on, multiplied by a number that a test chooses.
 class GateLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -66,14 +66,14 @@ class GateLayer final : public Layer {
 };
 REGISTER_LAYER_CLASS(Gate);
 
-// Updates by plain SGD that have been made.
+// The number of plain SGD updates so far.
 std::atomic<int> updates_made = 0;
 
 void AwaitUpdates(int count) {
   for (int made = updates_made; made < count; made = updates_made) updates_made.wait(made);
 }
 
-// The kernel that there is, and a count of its calls.
+// The existing kernel, with a counter of its calls.
 KernelOrRefusal MakeCountedUpdate(const ops::UpdateAll<ops::SgdUpdate>&,
                                   const KernelRequest& request) {
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, request.op.type());
@@ -90,8 +90,8 @@ KernelOrRefusal MakeCountedUpdate(const ops::UpdateAll<ops::SgdUpdate>&,
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::SgdUpdate>, "counted-update",
                               KernelRank::kBest, MakeCountedUpdate);
 
-// A convolution, weights that three layers share (the first and the last of backward among them),
-// a recurrent layer, and parameters that do not learn.
+// A convolution, weights that three layers share (including the first and the last layer of
+// backward), a recurrent layer, and parameters that do not learn.
 constexpr char kBucketNet[] = R"(
   name: "buckets" reduce_buckets: 5
   layer { name: "x" type: "DummyData" top: "x" top: "t"
@@ -125,7 +125,7 @@ constexpr char kBucketNet[] = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
-// With a Gate between two layers of about equal size, each of which has a bucket.
+// A net with a Gate between two layers of about equal size, each with its own bucket.
 constexpr char kGatedNet[] = R"(
   name: "gated" reduce_buckets: 2
   layer { name: "x" type: "DummyData" top: "x" top: "t"
@@ -177,7 +177,7 @@ struct BucketOutcome {
   size_t bucket_updates = 0;
 };
 
-// Somebody who looks on needs the update at the end.
+// With `looks_on` solvers have callbacks, so the update comes at the end.
 BucketOutcome TrainBuckets(const SolverParameter& param, int workers, bool looks_on) {
   Trace trace;
   BucketOutcome outcome;
@@ -196,7 +196,7 @@ BucketOutcome TrainBuckets(const SolverParameter& param, int workers, bool looks
   return outcome;
 }
 
-// In processes, as far as solvers can tell.
+// Ranks that look like processes to their solvers.
 std::string TrainRanks(const SolverParameter& param, int ranks) {
   const int port = testing::FreePort();
   std::vector<std::string> bits(ranks);
@@ -273,7 +273,7 @@ TEST_F(BucketUpdates, WaitForAllGradientsWhereAStepNeedsThem) {
   }
 }
 
-// The events of a trace, in their order of time.
+// The events of a trace, ordered by time.
 struct BucketSpan {
   std::string name;
   double begin = 0, end = 0;
@@ -295,8 +295,8 @@ std::vector<BucketSpan> BucketSpansOf(const Trace& trace, const std::string& nam
   return spans;
 }
 
-// Two workers with two buckets each: four updates in a step, and two before the Gate lets backward
-// go on.
+// Two workers with two buckets each: four updates per step, two of them before the Gate lets
+// backward continue.
 TEST_F(BucketUpdates, BeginBeneathBackward) {
   std::atomic<int> gates = 0;
   on_backward = [&] { AwaitUpdates(4 * (gates++ / 2) + 2); };
@@ -326,7 +326,7 @@ TEST_F(BucketUpdates, DoNotHappenWhereALossIsNotANumber) {
   for (int worker = 0; worker < 2; ++worker) EXPECT_EQ(BitsOfSolver(group.solver(worker)), before);
 }
 
-// Half of a step is in the weights then, and no other may follow.
+// Then the weights contain half of a step, and no other may follow.
 TEST_F(BucketUpdates, AreNotGoneOnFromWhenBackwardFails) {
   const SolverParameter param =
       ParseBucketSolver(StrCat("snapshot_prefix: '", folder_.path("run"), "'"), kGatedNet);
@@ -351,7 +351,7 @@ TEST_F(BucketUpdates, AreNotGoneOnFromWhenBackwardFails) {
   EXPECT_EQ(BitsOfSolver(again.solver(0)), before);
 }
 
-// Somebody looks on, so that nothing is updated beneath backward.
+// Callbacks prevent updates during backward.
 TEST_F(BucketUpdates, AStepThatHasUpdatedNothingMayBeTakenBack) {
   SolverGroup group(
       ParseBucketSolver(StrCat("snapshot_prefix: '", folder_.path("run"), "'"), kGatedNet),

@@ -30,7 +30,7 @@ TEST_F(ContentFactsTest, TellsFilesApartWhereverALayerNamesThem) {
   const std::string text =
       "layer { name: 'p' type: 'DummyData' top: 'x' transform_param { mean_file: '" + list +
       "' } dummy_data_param { shape { dim: 1 } } }";
-  EXPECT_EQ(FactOf(text), "");  // it is not there
+  EXPECT_EQ(FactOf(text), "");  // the file does not exist
   WriteFileAtomically(list, "one");
   const std::string one = FactOf(text);
   EXPECT_THAT(one, HasSubstr("layer 'p': mean_file '" + list + "' has 3 bytes, their hash "));
@@ -38,7 +38,7 @@ TEST_F(ContentFactsTest, TellsFilesApartWhereverALayerNamesThem) {
   EXPECT_NE(FactOf(text), one);
 }
 
-// As HDF5Data reads it: written by Notepad, with blanks and the other end of lines.
+// Reads the list like HDF5Data: one written by Notepad, with blanks and other line ends.
 TEST_F(ContentFactsTest, TellsApartTheFilesOfAList) {
   const std::string list = folder_.path("list.txt"), first = folder_.path("first.h5"),
                     last = folder_.path("last.h5");
@@ -61,7 +61,7 @@ TEST_F(ContentFactsTest, LeavesOutFilesThatAreCalledLikeABlob) {
             "");
 }
 
-// Their middle, too.
+// The samples include the middle.
 TEST_F(ContentFactsTest, SamplesLargeFiles) {
   const std::string file = folder_.path("large");
   std::ofstream(file) << "begin";

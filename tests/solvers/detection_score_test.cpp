@@ -23,8 +23,8 @@ void Add(DetectionScore* score, const std::vector<std::vector<float>>& rows) {
   score->Add(blob);
 }
 
-// Class 1: four objects; by score true, false, true, true: precision 1, 1/2, 2/3, 3/4 at recall
-// 1/4, 1/4, 1/2, 3/4. Class 2: one object and nothing found.
+// Class 1: four objects; ordered by score true, false, true, true: precision 1, 1/2, 2/3, 3/4 at
+// recall 1/4, 1/4, 1/2, 3/4. Class 2: one object and nothing found.
 DetectionScore Example(const std::string& version) {
   DetectionScore score(version);
   Add(&score, {{-1, 1, 3, -1, -1}, {-1, 2, 1, -1, -1}, {0, 1, 0.9f, 1, 0}, {1, 1, 0.6f, 1, 0}});
@@ -43,7 +43,7 @@ double First(const std::string& version) {
 TEST(DetectionScoreTest, HasThreeVersions) {
   EXPECT_DOUBLE_EQ(First("Integral"), 0.25 * (1 + 2.0 / 3 + 0.75));
   EXPECT_DOUBLE_EQ(First("MaxIntegral"), 0.25 * (1 + 0.75 + 0.75));
-  // Recall 0, 0.1 and 0.2 by 1; 0.3 to 0.7 by 3/4; the rest is not reached.
+  // Recall 0, 0.1 and 0.2 have precision 1; 0.3 to 0.7 have 3/4; the rest is not reached.
   EXPECT_DOUBLE_EQ(First("11point"), (3 * 1 + 5 * 0.75) / 11);
 }
 

@@ -28,7 +28,7 @@ class EpochReports final : public TrainingObserver {
     for (const TestReport& test : tests) all.push_back(test.iteration);
     return all;
   }
-  // Value of the output in the last test.
+  // The value of the output in the last test.
   float Last(const std::string& output) const {
     for (const OutputReport& one : tests.back().outputs) {
       if (one.name == output) return one.values.at(0);
@@ -84,14 +84,14 @@ TEST_F(EpochTest, RanksAndPassesShareAnEpoch) {
   EXPECT_EQ(Solve(Parse("max_epoch: 4 iter_size: 2"), 3).stop, 5);
 }
 
-// The definition is as it was given; who asks gets the iterations.
+// The definition does not change; callers can ask for the number of iterations.
 TEST_F(EpochTest, KeepsTheDefinition) {
   const Solver solver(Parse("max_epoch: 3"));
   EXPECT_FALSE(solver.param().has_max_iter());
   EXPECT_EQ(solver.max_iter(), 23);
 }
 
-// Schedules that end with the run know how long it is.
+// Schedules that end with the run know its length.
 TEST_F(EpochTest, SchedulesEndWithTheEpochs) {
   SolverParameter param = Parse("max_epoch: 3 min_lr: 0.01");
   param.set_lr_policy("cosine");
@@ -120,7 +120,7 @@ TEST_F(EpochTest, RefusesLengthsThatCannotBe) {
   EXPECT_THAT(error(unknown), HasSubstr("'made' (DummyData)"));
 }
 
-// Whatever the batch size and the number of workers, each record counts once and alike.
+// For any batch size and number of workers, each record counts once and equally.
 TEST_F(EpochTest, ScoresEachRecordOnce) {
   const std::string run = "max_iter: 6 test_interval: 6 test_initialization: false";
   const EpochReports want = Solve(Parse(run + " test_iter: 23", 1));
@@ -151,7 +151,7 @@ TEST_F(EpochTest, SeveralWorkersScoreEachRecordOnce) {
   }
 }
 
-// Tests begin with the first record, also after somebody ran the net or a test was interrupted.
+// Tests begin with the first record, even after the net was run or a test was interrupted.
 TEST_F(EpochTest, EachTestBeginsWithTheFirstRecord) {
   const SolverParameter param = Parse("max_iter: 1 test_interval: 10");
   Solver solver(param);
@@ -181,8 +181,8 @@ TEST_F(EpochTest, SaysWhyTheLastBatchDoesNotFit) {
               HasSubstr("the last batch of the test has 3 of 5 records"));
 }
 
-// A net that does not tell how many records it has is not tested, as in Caffe, unless the solver
-// names it.
+// A net that does not report its number of records is not tested, as in Caffe, unless the solver
+// names it as a test net.
 TEST_F(EpochTest, LeavesOutTestsOfUnknownLength) {
   SolverParameter param = Parse("max_iter: 1 test_interval: 1");
   ParseTextProto(

@@ -13,7 +13,7 @@ namespace {
 
 using testing::ErrorText;
 
-// Served by a kernel that insists on equal bits, and by none without that.
+// Its only kernel refuses unless bits must be equal.
 struct Picky {
   static constexpr std::string_view kName = "Picky";
 };

@@ -57,7 +57,7 @@ class GoldenSolverTest : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // Rows of forward pass `pass` into the input blobs.
+  // Copies the rows of forward pass `pass` into the input blobs.
   void Feed(int pass, Net* net) {
     const int batch = static_cast<int>(Number(meta_, "batch"));
     const int row = pass * batch % static_cast<int>(Number(meta_, "rows"));

@@ -21,7 +21,7 @@ using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Of a net with these fields.
+// The rule of a net with these fields.
 ops::GradientScaleRule RuleOf(const std::string& fields, bool adaptive_by_default = false) {
   NetParameter net;
   ParseTextProto(fields, "net", &net);
@@ -128,7 +128,7 @@ TEST(GradientScaleRuleTest, GivesUpWhenNoScaleHelps) {
   EXPECT_THROW(RuleOf("global_grad_scale: 0"), InvalidArgument);
 }
 
-// With BatchNorm, so that there are statistics to keep, in 16-bit gradients.
+// Contains BatchNorm, so that there are statistics to keep; its gradients have 16 bits.
 constexpr char kNet[] = R"(
   name: "half" default_backward_type: FLOAT16
   layer { name: "x" type: "DummyData" top: "x" top: "t"
@@ -169,7 +169,7 @@ class GradientScalingTest : public ::testing::Test {
 };
 
 TEST_F(GradientScalingTest, GivesTheStepsOfAnUnscaledNet) {
-  // A power of two costs no digits, so the weights are the same to the last bit or nearly.
+  // A power of two loses no digits, so the weights are equal or nearly equal to the last bit.
   Solver plain(Parse("clip_gradients: 1", "")),
       scaled(Parse("clip_gradients: 1", "global_grad_scale: 256 "));
   plain.Step(4);
@@ -182,7 +182,7 @@ TEST_F(GradientScalingTest, GivesTheStepsOfAnUnscaledNet) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-4);
 }
 
-// Of a net of floats, whose gradients have bits to lose.
+// A net of floats, whose gradients could lose bits.
 TEST_F(GradientScalingTest, APowerOfTwoLosesNoDigits) {
   const auto trained = [&](const std::string& fields) {
     SolverParameter param = Parse("", fields);
@@ -195,7 +195,7 @@ TEST_F(GradientScalingTest, APowerOfTwoLosesNoDigits) {
   EXPECT_NE(trained("global_grad_scale: 1000 global_grad_scale_power_of_two: false "), trained(""));
 }
 
-// Snapshots of earlier versions have the scales of NVCaffe's formula.
+// Snapshots of earlier versions contain the scales of NVCaffe's formula.
 TEST_F(GradientScalingTest, ScalesOfOldSnapshotsAreRoundedDown) {
   for (const std::string format : {"BINARYPROTO", "HDF5"}) {
     const std::string options = "snapshot_format: " + format, factor = "global_grad_scale: 1000 ";
@@ -249,11 +249,11 @@ TEST_F(GradientScalingTest, ResumesExactly) {
   }
 }
 
-// Else a job that is started again whenever it fails would never end.
+// Otherwise a job that is restarted whenever it fails would never end.
 TEST_F(GradientScalingTest, ARunThatSkipsIsNotGivenMoreStepsByASnapshot) {
   for (const std::string format : {"BINARYPROTO", "HDF5"}) {
     SolverParameter param = Parse("snapshot_format: " + format, "global_grad_scale: 2 ");
-    // An infinite target: no scale helps.
+    // The target is infinite, so no scale helps.
     param.mutable_net_param()
         ->mutable_layer(0)
         ->mutable_dummy_data_param()
@@ -281,7 +281,8 @@ TEST_F(GradientScalingTest, Fp16IsScaledUnlessTheNetSaysOtherwise) {
   EXPECT_THAT(log_of("global_grad_scale: 1 "), Not(HasSubstr("gs = ")));
 }
 
-// A rate with which the first update makes the weights so large that all later passes overflow.
+// A learning rate with which the first update makes the weights so large that all later passes
+// overflow.
 TEST_F(GradientScalingTest, GivingUpNamesTheLayer) {
   SolverParameter param;
   ParseTextProto(R"(
@@ -304,7 +305,7 @@ TEST_F(GradientScalingTest, GivingUpNamesTheLayer) {
                     HasSubstr("layer 'ip1' (InnerProduct) is the first")));
 }
 
-// The slope of a root at 0 is infinite, and all blobs are finite.
+// The slope of a root at 0 is infinite, although all blobs are finite.
 TEST_F(GradientScalingTest, GivingUpNamesTheLayerOfAnInfiniteGradient) {
   for (const char* types : {"", "precision: FP16"}) {
     for (const bool keep_all : {true, false}) {

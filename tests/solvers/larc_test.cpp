@@ -55,7 +55,7 @@ TEST(LarcTest, TurboSlowsDownAlongTheHistory) {
               0.5 * 0.02 * (1 - 0.9 * next), 1e-6);
 }
 
-// Two weights with rates of their own: a trajectory by hand, weight decay and iter_size included,
+// Two weights with their own rates: a trajectory computed by hand, with weight decay and iter_size,
 // through a whole solver and across a snapshot.
 TEST(LarcTest, TrainsLikeTheFormula) {
   const auto solver_param = [](const std::string& more) {

@@ -65,7 +65,7 @@ class ModelChoiceTest : public ::testing::Test {
   }
 
   bool Exists(const std::string& name) const { return std::filesystem::exists(folder_.path(name)); }
-  // Iterations whose pairs are there.
+  // The iterations whose pairs exist.
   std::vector<int> Kept() const {
     std::vector<int> kept;
     for (int i = 0; i <= 100; ++i) {
@@ -87,7 +87,7 @@ class ModelChoiceTest : public ::testing::Test {
   const std::string test_ = testing::WriteTrainingRows(data_.path("test"), 23, 100);
 };
 
-// A test whose output 0, accuracy, and output 1, loss, have these values.
+// Reports of a test whose output 0, accuracy, and output 1, loss, have these values.
 std::vector<TestReport> ReportsOf(float accuracy, float loss = 0) {
   return {{.outputs = {{"accuracy", 0, {accuracy}}, {"loss", 1, {loss}}}}};
 }
@@ -135,7 +135,7 @@ TEST_F(ModelChoiceTest, SmallGainsKeepTheModelAndCountAsNone) {
   EXPECT_TRUE(choice.has_ended());
 }
 
-// A run that goes on makes the test of its first iteration again.
+// A resumed run repeats the test of its first iteration.
 TEST_F(ModelChoiceTest, TheTestThatComesAgainCountsOnce) {
   const auto resumed = [&](ModelChoice& choice, int iteration) {
     SolverProgress progress;
@@ -191,7 +191,7 @@ TEST_F(ModelChoiceTest, SaysThatAMetricNeverComes) {
               HasSubstr("test_interval 5 is more than the 2 iterations of the run"));
 }
 
-// The pair is of the best test, also where later tests were worse.
+// The pair belongs to the best test, even if later tests were worse.
 TEST_F(ModelChoiceTest, WritesTheBestModel) {
   const SolverParameter param =
       Parse("max_iter: 24 test_interval: 3 metric: 'accuracy' snapshot_after_train: false");
@@ -216,7 +216,7 @@ TEST_F(ModelChoiceTest, WritesTheBestModelAsHdf5) {
   EXPECT_TRUE(Exists("run_best.solverstate.h5"));
 }
 
-// What cannot be written leaves the best pair so far.
+// If a pair cannot be written, the best pair so far stays.
 TEST_F(ModelChoiceTest, GoesOnWhereTheBestCannotBeWritten) {
   SolverParameter param = Parse("max_iter: 4 test_interval: 2 metric: 'loss'");
   std::filesystem::create_directories(folder_.path("run_best.caffemodel/in_the_way"));
@@ -262,7 +262,7 @@ TEST_F(ModelChoiceTest, KeepsTheNewestSnapshots) {
 }
 
 TEST_F(ModelChoiceTest, AResumedRunKeepsItsOwn) {
-  // Of another run by its seed, with the same prefix.
+  // A run with another seed, but the same prefix.
   SolverParameter other = Parse("max_iter: 3 snapshot: 1");
   other.set_random_seed(9);
   Solve(other);

@@ -28,7 +28,7 @@ class NewestSnapshotTest : public ::testing::TestWithParam<const char*> {
     return param;
   }
 
-  // Snapshots of iterations 9, 10 and 100.
+  // Writes snapshots of iterations 9, 10 and 100.
   void Write() const {
     Solver solver(Param());
     solver.Step(9);
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, NewestSnapshotTest, ::testing::Values("BINARYP
 TEST_P(NewestSnapshotTest, IsThatOfTheLatestIteration) {
   EXPECT_EQ(NewestSnapshot(Param(), ""), "");
   Write();
-  // Names that are no snapshots of this solver.
+  // Names that do not belong to snapshots of this solver.
   for (const char* name : {"run_iter_200.txt", "run2_iter_300.solverstate",
                            "run_iter_x.solverstate", "run_iter_99999999999999999999.solverstate"}) {
     std::ofstream(folder_.path(name)) << "x";
@@ -69,7 +69,7 @@ TEST_P(NewestSnapshotTest, SkipsStatesThatCannotBeUsed) {
   EXPECT_EQ(NewestSnapshot(Param(), ""), File("9.solverstate"));
 }
 
-// A damaged state does not stand for the whole one of the same iteration.
+// A damaged state must not replace the intact one of the same iteration.
 TEST_P(NewestSnapshotTest, LooksAtBothFormatsOfAnIteration) {
   SolverParameter other = Param();
   other.set_snapshot_format(std::string(GetParam()) == "HDF5" ? SolverParameter::BINARYPROTO

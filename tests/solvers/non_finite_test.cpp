@@ -1,5 +1,5 @@
-// What a run does with weights, losses and tests that are not finite: it never ends as if all were
-// well, and never writes such weights.
+// Runs with weights, losses and tests that are not finite: such a run never ends as if it had
+// succeeded, and never writes such weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ class NonFiniteTest : public ::testing::Test {
   }
 
   bool Exists(const std::string& name) const { return std::filesystem::exists(folder_.path(name)); }
-  // But for the lock of a solver that lives.
+  // Excludes the lock of a living solver.
   int CountFiles() const {
     return static_cast<int>(std::ranges::count_if(
         std::filesystem::directory_iterator(folder_.path("")),
@@ -100,7 +100,7 @@ TEST_F(NonFiniteTest, WeightsOnTheWayDoNotReplaceGoodOnes) {
   EXPECT_THROW(solver.Snapshot(), Error);
 }
 
-// Whoever calls Step() may save the net himself.
+// The caller of Step() may save the net itself.
 TEST_F(NonFiniteTest, TheLastStepsUpdateIsLookedAt) {
   Solver solver(Parse("max_iter: 5"));
   Spoil(&solver, 2);
@@ -119,7 +119,7 @@ TEST_F(NonFiniteTest, StatisticsAreWeights) {
   EXPECT_THAT(ErrorText<Error>([&] { solver.Solve(); }), HasSubstr("parameter norm.1 is not fini"));
 }
 
-// Such as a mask of -infinity.
+// An example is a mask of -infinity.
 TEST_F(NonFiniteTest, FrozenWeightsMayBeInfinite) {
   Solver solver(Parse("max_iter: 2", R"(
     layer { name: "mask" type: "Bias" bottom: "h" top: "masked" param { lr_mult: 0 }
@@ -129,7 +129,7 @@ TEST_F(NonFiniteTest, FrozenWeightsMayBeInfinite) {
   EXPECT_TRUE(Exists("run_iter_2.solverstate"));
 }
 
-// The weights are finite, and so large that the loss of the next pass is no number.
+// The weights are finite, but so large that the loss of the next pass is not a number.
 constexpr char kDivergingNet[] = R"(
   layer { name: "x" type: "DummyData" top: "x" top: "t"
     dummy_data_param {
@@ -161,7 +161,8 @@ TEST_F(NonFiniteTest, ALossAtTheEndThatIsNoNumberIsAnError) {
   }
 }
 
-// The pass that finds the last loss moves statistics and data on, after what a snapshot holds.
+// The pass that computes the last loss changes statistics and data beyond the state in the
+// snapshot.
 TEST_F(NonFiniteTest, TheLastLossLeavesNoTraceInTheSnapshot) {
   for (const char* display : {"display: 0", "display: 2"}) {
     Solver solver(Parse(StrCat("max_iter: 2 momentum: 0.9 ", display)));

@@ -42,7 +42,7 @@ class ParamGroupsTest : public ::testing::Test {
       values.insert(values.end(), one.blob->cpu_data(), one.blob->cpu_data() + one.blob->count());
     return values;
   }
-  // The same by `param` of a layer.
+  // The same multipliers through `param` of a layer.
   SolverParameter WithParam(const std::string& layer, int index, float lr, float decay) const {
     SolverParameter solver = Parse("");
     for (LayerParameter& one : *solver.mutable_net_param()->mutable_layer()) {
@@ -73,7 +73,7 @@ TEST(ParamGroupPatternsTest, StarsAndQuestionMarks) {
   EXPECT_TRUE(MatchesPattern("**a", "ba"));
 }
 
-// The numbers are those of lr_mult and decay_mult in the net.
+// The results are the same as with lr_mult and decay_mult in the net.
 TEST_F(ParamGroupsTest, MultipliesRatesAndDecays) {
   EXPECT_EQ(Train(Parse("param_group { name: 'ip1.0' lr_mult: 0.5 decay_mult: 4 }")),
             Train(WithParam("ip1", 0, 0.5f, 4)));

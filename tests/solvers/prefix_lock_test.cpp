@@ -17,7 +17,7 @@ TEST(PrefixLockTest, RemovesItsFile) {
   EXPECT_FALSE(std::filesystem::exists(folder.path("run.lock")));
 }
 
-// Somebody has removed the file, and another run has made its own.
+// Somebody has removed the file, and another run has created its own.
 TEST(PrefixLockTest, LeavesTheFileOfAnotherRun) {
   const testing::TemporaryFolder folder;
   std::optional<PrefixLock> lock(folder.path("run"));

@@ -54,7 +54,7 @@ TEST_F(RateFinderTest, RaisesTheRateExponentially) {
   EXPECT_FALSE(test.has_diverged);
 }
 
-// The losses are those of the formula: w - 1 shrinks by 1 - 4 * rate in each step.
+// The losses follow the formula: w - 1 shrinks by 1 - 4 * rate in each step.
 TEST_F(RateFinderTest, TrainsAndSmoothsTheLoss) {
   const RateTest test =
       FindRate(Parse(), {.keep_all = false}, {.iterations = 40, .lowest = 1e-3, .highest = 10});
@@ -66,7 +66,7 @@ TEST_F(RateFinderTest, TrainsAndSmoothsTheLoss) {
     sum = 0.9 * sum + 0.1 * point.loss;
     EXPECT_NEAR(point.smoothed_loss, sum / (1 - std::pow(0.9, i + 1.0)), 1e-9);
     distance *= 1 - 4 * point.rate;
-    if (distance * distance < 1e-6) break;  // floats
+    if (distance * distance < 1e-6) break;  // limit of float precision
   }
   EXPECT_TRUE(test.has_diverged);
   EXPECT_LT(test.points.size(), 40u);
@@ -74,7 +74,7 @@ TEST_F(RateFinderTest, TrainsAndSmoothsTheLoss) {
   EXPECT_GT(test.points.back().smoothed_loss, 4 * least);
   ASSERT_TRUE(test.steepest.has_value());
   EXPECT_LT(*test.steepest, test.minimum);
-  // Between a rate that hardly moves and the one from which steps diverge.
+  // Between a rate at which weights hardly move and the one from which steps diverge.
   EXPECT_GT(test.suggestion(), 0.005);
   EXPECT_LT(test.suggestion(), 0.5);
 }

@@ -19,7 +19,7 @@ SolverParameter ParseSolver(const std::string& text) {
   return param;
 }
 
-// Rates of iterations 0 .. count - 1.
+// The rates of iterations 0 .. count - 1.
 std::vector<double> Rates(const SolverParameter& param, int count) {
   CheckSchedule(param);
   int step = 0;
@@ -60,7 +60,7 @@ TEST(ScheduleTest, MultistepTakesOneStepPerIteration) {
       {1, 1, 1, 0.5, 0.25});
 }
 
-// Numbers of the formulas in schedule.hpp, which are PyTorch's: CosineAnnealingLR(T_max=8,
+// Results of the formulas in schedule.hpp, which are PyTorch's: CosineAnnealingLR(T_max=8,
 // eta_min=0.1), CosineAnnealingWarmRestarts(T_0=2, T_mult=2), OneCycleLR(total_steps=10,
 // pct_start=0.3) and OneCycleLR(total_steps=8, pct_start=0.5, div_factor=4, final_div_factor=10).
 TEST(ScheduleTest, CosineFallsAlongHalfACosine) {
@@ -74,7 +74,7 @@ TEST(ScheduleTest, RestartsBeginCyclesAgain) {
               {1, 0.5, 1, 0.853553391, 0.5, 0.146446609, 1, 0.961939766});
   ExpectRates("base_lr: 1 lr_policy: 'restarts' cycle: 3 min_lr: 0.2",
               {1, 0.8, 0.4, 1, 0.8, 0.4, 1});
-  // 2, 3 and 4.5 iterations.
+  // Cycles of 2, 3 and 4.5 iterations.
   ExpectRates("base_lr: 1 lr_policy: 'restarts' cycle: 2 cycle_mult: 1.5",
               {1, 0.5, 1, 0.75, 0.25, 1, 0.883022222, 0.586824089, 0.25, 0.03015369, 0.986522435});
 }
@@ -111,7 +111,7 @@ TEST(ScheduleTest, RampsAreQuadraticLinearOrACosine) {
   ExpectRates(ramp + "rampup_policy: 'cosine'", {0.2, 0.317157288, 0.6, 0.882842712, 1});
 }
 
-// So that the ramp ends where the fall begins.
+// So the ramp ends where the fall begins.
 TEST(ScheduleTest, CosineAndRestartsCountFromTheEndOfTheRamp) {
   const std::string ramp = "base_lr: 1 rampup_interval: 2 rampup_policy: 'linear' ";
   ExpectRates(ramp + "lr_policy: 'cosine' max_iter: 6",
@@ -187,7 +187,7 @@ TEST(ScheduleTest, RefusesWhatItCannotCompute) {
               HasSubstr("did you mean 'linear'?"));
 }
 
-// What depends on the length is checked when the data have told it.
+// Fields that depend on the length are checked once the data's length is known.
 TEST(ScheduleTest, LeavesTheLengthOfEpochsToTheData) {
   SolverParameter param = ParseSolver("base_lr: 1 lr_policy: 'cosine' max_epoch: 2");
   EXPECT_NO_THROW(CheckSchedule(param));

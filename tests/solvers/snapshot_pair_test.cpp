@@ -39,7 +39,7 @@ class SnapshotPairTest : public ::testing::TestWithParam<const char*> {
     return param;
   }
 
-  // A snapshot after so many iterations; the state's name.
+  // Writes a snapshot after this many iterations; returns the state's name.
   std::string Write(int seed, int iterations) const {
     Solver solver(Param(seed));
     solver.Step(iterations);
@@ -63,7 +63,7 @@ class SnapshotPairTest : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Formats, SnapshotPairTest, ::testing::Values("BINARYPROTO", "HDF5"),
                          [](const auto& info) { return std::string(info.param); });
 
-// As a kill between the two renames over an older snapshot leaves it.
+// A kill between the two renames over an older snapshot leaves such a pair.
 TEST_P(SnapshotPairTest, OfTwoRunsIsRefused) {
   Write(3, 2);
   const std::string state = Write(3, 5), old_state = ReadFile(state);
@@ -76,7 +76,7 @@ TEST_P(SnapshotPairTest, OfTwoRunsIsRefused) {
   EXPECT_EQ(NewestSnapshot(Param(3), ""), File(2, "solverstate"));
 }
 
-// Bytes that nobody reads may change: fields that have their default, gaps of HDF5.
+// Bytes that nobody reads may change: fields with default values, gaps of HDF5.
 TEST_P(SnapshotPairTest, WithOneByteChangedIsRefusedOrReadAsItWas) {
   const bool is_hdf5 = std::string(GetParam()) == "HDF5";  // a process reads each such file
   for (const char* const kind : {"caffemodel", "solverstate"}) {
@@ -103,14 +103,14 @@ TEST_P(SnapshotPairTest, MayMoveToAnotherFolder) {
   fs::create_directory(other);
   for (const char* const kind : {"caffemodel", "solverstate"})
     fs::rename(File(2, kind), fs::path(other) / fs::path(File(2, kind)).filename());
-  // Another run's weights lie where they were.
+  // Another run's weights have replaced the original ones.
   Write(9, 2);
   Solver solver(Param(3));
   solver.Restore((fs::path(other) / fs::path(state).filename()).string());
   EXPECT_EQ(solver.iter(), 2);
 }
 
-// A later iteration of a run with another seed is not this run's newest.
+// A later iteration of a run with another seed is not the newest of this run.
 TEST_P(SnapshotPairTest, OfTheSolversSeedIsPreferred) {
   Write(3, 9);
   Write(9, 4);

@@ -28,7 +28,7 @@ using ::testing::AllOf;
 using testing::ErrorText;
 using ::testing::HasSubstr;
 
-// Data that a test chooses for each rank and pass; the choice may also throw.
+// Data that a test chooses for each rank and pass; the function may also throw.
 std::function<float(int rank, uint64_t pass)> choose_number;
 // Called while a worker builds its net; may be empty.
 std::function<void()> on_build;
@@ -72,7 +72,7 @@ constexpr char kChosen[] = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
-// Depends on every random draw, and has running statistics.
+// A net that depends on every random draw, and has running statistics.
 constexpr char kNoisy[] = R"(
   name: "noisy"
   layer { name: "rows" type: "HDF5Data" top: "x" top: "t"
@@ -141,7 +141,7 @@ class SolverGroupTest : public ::testing::Test {
     return solver;
   }
 
-  // 30 rows x of 6 numbers and t of 2: no batch size used here divides them.
+  // 30 rows, x with 6 numbers and t with 2: no batch size used here divides 30.
   void WriteRows() {
     constexpr int kRows = 30;
     std::mt19937 random(3);
@@ -156,7 +156,7 @@ class SolverGroupTest : public ::testing::Test {
     WriteFileAtomically(folder_.path("list.txt"), folder_.path("rows.h5") + "\n");
   }
 
-  // All parameters of a worker's net, statistics too.
+  // All parameters of a worker's net, including statistics.
   static std::vector<double> Weights(SolverGroup& group, int worker = 0) {
     std::vector<double> all;
     Net& net = group.solver(worker).net();
@@ -224,7 +224,7 @@ TEST_F(SolverGroupTest, SyncBNNormalisesWithTheItemsOfAllWorkers) {
     std::string text = kSynchronised;
     return text.replace(text.find("OPTIONS"), 7, options);
   };
-  // PSPNet's with running statistics, and SegNet's, whose blobs are two.
+  // PSPNet's layer with running statistics, and SegNet's, which has two blobs.
   for (const std::string options : {"momentum: 0.9", "bn_mode: LEARN eps: 0.01"}) {
     for (const auto& [precision, bound] :
          std::map<std::string, double>{{"FP64", 1e-10}, {"FP32", 1e-4}}) {
@@ -257,7 +257,7 @@ TEST_F(SolverGroupTest, SyncBNEndsWithAWorkerThatFails) {
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { group.Step(5); }), HasSubstr("rank 1 has no more"));
 }
 
-// The others are not there to wait for.
+// The other workers do not take part in these passes.
 TEST_F(SolverGroupTest, SyncBNDoesNotWaitInPassesOfOneWorker) {
   const std::string net = R"(
     layer { name: "noise" type: "DummyData" top: "noise"
@@ -275,8 +275,8 @@ TEST_F(SolverGroupTest, SyncBNDoesNotWaitInPassesOfOneWorker) {
   EXPECT_THAT(ErrorText<Error>([&] { group.Step(5); }), HasSubstr("is not a number"));
 }
 
-// NVCaffe's BatchNorm begins with the first batch's statistics, on each worker with its own. They
-// once began at 1/N of them, because only worker 0 took its first pass for the first.
+// NVCaffe's BatchNorm begins with the first batch's statistics, separately on each worker. They
+// once began at 1/N of these, because only worker 0 recognised its first pass.
 TEST_F(SolverGroupTest, RunningStatisticsBeginWithTheFirstBatch) {
   constexpr char kNet[] = R"(
     layer { name: "x" type: "DummyData" top: "x" top: "t"
@@ -316,7 +316,7 @@ TEST_F(SolverGroupTest, RepeatsAndResumesExactly) {
     again.Step(10);
     EXPECT_EQ(Weights(again), Weights(whole));
     SolverParameter other = param;
-    other.set_random_seed(99);  // the recorded seed wins
+    other.set_random_seed(99);  // the recorded seed takes precedence
     SolverGroup resumed(other, {.keep_all = false}, workers);
     resumed.Restore(state);
     resumed.Step(5);
@@ -355,9 +355,9 @@ TEST_F(SolverGroupTest, TestsAsOneWorkerDoes) {
     return lines;
   };
   const std::vector<std::string> expected = results(1);
-  ASSERT_EQ(expected.size(), 9u);  // three tests, of a title, a loss and an output
+  ASSERT_EQ(expected.size(), 9u);  // three tests, with a title, a loss and an output each
   EXPECT_NE(expected[1], expected[4]) << "each test goes on in the data";
-  // Statistics are those of other batches then, so only the first test can be equal.
+  // Later statistics come from other batches, so only the first test can be equal.
   for (const int workers : {2, 3, 4}) {
     const std::vector<std::string> lines = results(workers);
     ASSERT_EQ(lines.size(), 9u);
@@ -403,7 +403,7 @@ TEST_F(SolverGroupTest, AnErrorOfOneWorkerEndsAll) {
   }
 }
 
-// Of rank 0 of two; the other one always has the same numbers. Counts what is reduced.
+// Rank 0 of two; the other rank always has the same numbers. Counts the reductions.
 class EchoCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }

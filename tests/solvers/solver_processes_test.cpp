@@ -1,4 +1,4 @@
-// Solvers as those of several processes: each in a thread, connected by TCP.
+// Solvers like those of several processes: one thread each, connected by TCP.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ constexpr char kConstantNet[] = R"(
   layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1 }
 )";
 
-// What each of so many processes that train with this solver throws; "" for nothing.
+// The errors of this many processes that train with this solver; "" for none.
 std::vector<std::string> ErrorsOfTraining(const SolverParameter& param, int ranks) {
   const int port = testing::FreePort();
   std::vector<std::string> errors(ranks);
@@ -64,7 +64,7 @@ TEST_F(SolverProcesses, TrainTogether) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run_iter_4.solverstate"));
 }
 
-// The periodic snapshot of the last iteration fails, which rank 0 alone knows.
+// The periodic snapshot of the last iteration fails, which only rank 0 knows.
 TEST_F(SolverProcesses, EndWithTheErrorOfTheLastSnapshot) {
   std::filesystem::create_directory(folder_ / "run_iter_4.caffemodel");
   EXPECT_THAT(ErrorsOfTraining(Parse("max_iter: 4 snapshot: 2"), 3),

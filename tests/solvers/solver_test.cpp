@@ -36,7 +36,7 @@ constexpr char kLeastSquares[] = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
-// A net with noise in it: its result depends on every random draw.
+// A net with noise: its result depends on every random draw.
 constexpr char kNoisyNet[] = R"(
   name: "noisy"
   layer { name: "x" type: "DummyData" top: "x" top: "t"
@@ -99,7 +99,7 @@ TEST_F(SolverTest, TakesTheStepsOfTheFormula) {
   }
 }
 
-// NVCaffe's WD: the decay passes by the momentum.
+// NVCaffe's WD: the decay bypasses the momentum.
 TEST_F(SolverTest, DecaysWeightsApartFromTheGradient) {
   Solver solver(Parse("momentum: 0.9 weight_decay: 0.25 regularization_type: 'WD'", kLeastSquares,
                       "lr_mult: 0.5 decay_mult: 2"));
@@ -137,8 +137,8 @@ TEST_F(SolverTest, IterSizeAveragesEqualBatches) {
   }
 }
 
-// The rate falls when the mean of the last losses has not improved: the best one, also that of
-// iteration 0, and the losses themselves belong to the state.
+// The rate falls when the mean of the last losses has not improved. The best mean, even that of
+// iteration 0, and the losses themselves are part of the state.
 TEST_F(SolverTest, ResumesPlateauExactly) {
   for (const char* format : {"BINARYPROTO", "HDF5"}) {
     for (const char* average_loss : {"1", "4"}) {
@@ -181,7 +181,7 @@ TEST_F(SolverTest, ResumesExactly) {
           knows_momentum ? " momentum: 0.9" : "");
       const auto run = [&](const std::string& resume_file) {
         SolverParameter param = Parse(options, kNoisyNet);
-        if (!resume_file.empty()) param.set_random_seed(99);  // the recorded seed wins
+        if (!resume_file.empty()) param.set_random_seed(99);  // the recorded seed takes precedence
         Solver solver(param, {.keep_all = false});
         if (resume_file.empty()) {
           solver.Step(3);
@@ -202,7 +202,7 @@ TEST_F(SolverTest, ResumesExactly) {
   }
 }
 
-// What the papers' formulas give by hand for the rules that no recorded trajectory covers.
+// Results of the papers' formulas, by hand, for the rules that no recorded trajectory covers.
 TEST_F(SolverTest, TakesTheStepsOfAdamWSagAndLamb) {
   const auto gradient = [](double w) { return 2 * (2 * w - 3); };
   const auto steps = [&](const std::string& options) {
@@ -240,9 +240,9 @@ TEST_F(SolverTest, TakesTheStepsOfAdamWSagAndLamb) {
 TEST_F(SolverTest, AdaSecantFindsItsOwnRate) {
   Solver solver(Parse("type: 'AdaSecant' base_lr: 1 delta: 0.0001"));
   solver.Step(1);
-  EXPECT_FLOAT_EQ(Weight(solver), 0.51f);  // sqrt(delta) against the gradient's sign
+  EXPECT_FLOAT_EQ(Weight(solver), 0.51f);  // sqrt(delta), against the gradient's sign
   solver.Step(1);
-  // By hand: g = -3.96, a = 0.04, an outlier (until now all gradients were -4), so a memory of 2.2;
+  // By hand: g = -3.96, a = 0.04, an outlier (so far all gradients were -4), so a memory of 2.2;
   // E[a^2] = 0.04^2 / 2.2, E[d^2] = E[d]^2 = 0.01^2, E[a d] = 0.04 * 0.01 / 2.2.
   const double square = 0.04 * 0.04 / 2.2, covariance = 0.04 * 0.01 / 2.2 - 0.04 / 2.2 * 0.01;
   const double step = 0.01 / std::sqrt(square) - covariance / square;
@@ -308,7 +308,7 @@ TEST_F(SolverTest, AFailedSnapshotStopsOnlyTheLastOne) {
   Solver solver(param);
   solver.Step(2);
   EXPECT_TRUE(std::filesystem::exists(folder_.path("out/run_iter_2.solverstate")));
-  // A file where the folder was: nothing can be created below it, not even by root.
+  // A file at the place of the folder: nothing can be created below it, not even by root.
   std::filesystem::rename(folder_.path("out"), folder_.path("kept"));
   WriteFileAtomically(folder_.path("out"), std::string_view("no folder"));
   solver.Step(2);
@@ -321,7 +321,7 @@ TEST_F(SolverTest, AFailedSnapshotStopsOnlyTheLastOne) {
 
 TEST_F(SolverTest, ChecksThePrefixBeforeTraining) {
   SolverParameter param = Parse("snapshot: 1");
-  // A file where a folder would be: nothing can be created below it, not even by root.
+  // A file at the place of a folder: nothing can be created below it, not even by root.
   WriteFileAtomically(folder_.path("file"), std::string_view("no folder"));
   param.set_snapshot_prefix(folder_.path("file/folder/run"));
   EXPECT_THAT(ErrorText<IoError>([&] { Solver solver(param); }), HasSubstr("file/folder/run"));
@@ -340,7 +340,7 @@ TEST_F(SolverTest, RefusesStatesThatAreNotItsOwn) {
     SolverState state;
     ReadBinaryProto(state_file, &state);
     change(&state);
-    state.clear_checksum(), state.clear_weights_bytes();  // as other programs write them
+    state.clear_checksum(), state.clear_weights_bytes();  // as in states of other programs
     WriteBinaryProto(folder_.path("changed.solverstate"), state);
     return ErrorText<Error>([&] { solver.Restore(folder_.path("changed.solverstate")); });
   };
@@ -466,7 +466,7 @@ TEST_F(SolverTest, LogsWhatAnUpdateTookUnderTheParametersName) {
   solver.Step(1);
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("    [Forward] Layer ip, param blob w data: 0.5\n"));
-  // Adam's first step is the rate, whatever the gradient.
+  // Adam's first step equals the learning rate for any gradient.
   EXPECT_THAT(log, HasSubstr("    [Update] Layer ip, param w data: 0.5; diff: 0.1\n"));
 }
 

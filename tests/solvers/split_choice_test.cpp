@@ -1,4 +1,4 @@
-// Which layers -parallel auto splits, and what the model of scaling says of it.
+// The layers that -parallel auto splits, and the costs that the scaling model gives for them.
 #include "caffe/split_choice.hpp"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,8 @@ TEST(SplitChoice, TakesLayersWithManyWeightsAndFewActivations) {
   const std::vector<SplitChoice> choices = ChooseSplits(*net, 2, /*by_cost=*/true);
   EXPECT_THAT(SplitLayersOf(choices), ElementsAre("wide", "again"));
   EXPECT_EQ(choices.at(0).gradient_bytes, 4.0 * (2000 * 2000 + 2000));
-  // 8 x 2000 inputs, 8 x 1000 outputs and as many gradients of outputs; data has no gradient.
+  // 8 x 2000 inputs, 8 x 1000 outputs and the same number of gradients of outputs; data has no
+  // gradient.
   EXPECT_EQ(choices.at(0).exchanged_bytes, 4.0 * 8 * (2000 + 1000 + 1000));
   EXPECT_EQ(choices.at(0).exchanges, 3);
   EXPECT_EQ(choices.at(1).exchanged_bytes, 4.0 * 8 * (2000 + 1000 + 1000 + 2000));

@@ -1,4 +1,4 @@
-// Layers that are split over ranks: the same numbers as without.
+// Layers that are split over ranks give the same numbers as without the split.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ using ::testing::Each;
 using testing::ErrorText;
 using ::testing::HasSubstr;
 
-// Outputs that no number of ranks divides, two readers of a blob, layers in place, no bias, and
-// layers that are not split before, between and behind.
+// Outputs not divisible by the number of ranks, two readers of a blob, in-place layers, no bias,
+// and layers that are not split before, between and after the others.
 constexpr char kSplitNet[] = R"(
   name: "split"
   layer { name: "rows" type: "HDF5Data" top: "x" top: "t"
@@ -53,7 +53,7 @@ constexpr char kSplitNet[] = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
-constexpr int kItems = 12;  // of all ranks together
+constexpr int kItems = 12;  // over all ranks
 
 std::string Replaced(std::string text, const std::string& name, const std::string& value) {
   for (size_t at = text.find(name); at != std::string::npos;
@@ -147,7 +147,7 @@ TEST_F(SplitLayers, TrainAsWithout) {
   }
 }
 
-// Few steps: roundings of 8 bits add up.
+// Few steps, because roundings of 8 bits add up.
 TEST_F(SplitLayers, ComputeIn16BitsNearly) {
   SolverGroup joined(Parse("precision: BF16", 1), {.keep_all = false}, 1);
   joined.Step(3);
@@ -178,7 +178,7 @@ TEST_F(SplitLayers, ScaleGradientsAsWithout) {
   ExpectEqual(train(true), train(false), 1e-5);
 }
 
-// Processes that send by TCP make the bytes of threads.
+// Processes that communicate over TCP give the same bytes as threads.
 TEST_F(SplitLayers, TrainTheSameBytesByTcp) {
   const SolverParameter param = Parse("momentum: 0.9 larc: true dialect: BVLC", 3);
   SolverGroup group(param, {.keep_all = false}, 3);
@@ -223,7 +223,7 @@ TEST_F(SplitLayers, ResumeOnOtherNumbersOfRanks) {
   ExpectEqual(weights, Weights(whole.solver(0).net()), 1e-12);
 }
 
-// A snapshot on the way has the parts of all ranks, and training goes on as without it.
+// A snapshot during training has the parts of all ranks, and training continues as without it.
 TEST_F(SplitLayers, SnapshotsOnTheWayAreWhole) {
   const std::string options = "precision: FP64 momentum: 0.9 max_iter: 10 ";
   SolverGroup without(Parse(options + "snapshot_after_train: false", 2), {.keep_all = false}, 2);
@@ -265,7 +265,7 @@ TEST_F(SplitLayers, ComputeOnlyWhileAllRanksTrain) {
                     HasSubstr("phase TEST")));
 }
 
-// The one that finds where it came from ends the others' waiting.
+// The rank that finds the origin ends the waiting of the others.
 TEST_F(SplitLayers, TellOfALossThatIsNotANumber) {
   SolverGroup group(Parse("base_lr: 1e30", 3), {.keep_all = false}, 3);
   EXPECT_THAT(ErrorText<Error>([&] { group.Step(20); }), HasSubstr("is not a number"));

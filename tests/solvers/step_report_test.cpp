@@ -1,4 +1,4 @@
-// What displayed iterations tell of their updates.
+// Information about updates in the reports of displayed iterations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class StepReportTest : public ::testing::Test {
                    "test", &solver);
     return solver;
   }
-  // The reports of so many iterations, and the gradient norms of those that `norms` is given for.
+  // The reports of this many iterations; `norms` gets the gradient norms, if given.
   std::vector<IterationReport> Train(const SolverParameter& param, int iterations,
                                      std::vector<double>* norms = nullptr) const {
     Solver solver(param);
@@ -53,7 +53,7 @@ class StepReportTest : public ::testing::Test {
   const std::string train_ = testing::WriteTrainingRows(data_.path("train"), 30);
 };
 
-// Before clipping, of the sum over iter_size.
+// The norm is that of the sum over iter_size, before clipping.
 TEST_F(StepReportTest, TellsTheNormOfGradients) {
   for (const std::string options :
        {"", "clip_gradients: 0.1", "iter_size: 3", "regularization_type: 'L1' weight_decay: 0.1"}) {
@@ -81,7 +81,7 @@ TEST_F(StepReportTest, TellsUnscaledNorms) {
 TEST_F(StepReportTest, CountsSkippedStepsOfAdaptiveScaling) {
   const auto reports = Train(Parse("display: 1", "global_grad_scale_adaptive: true "), 3);
   for (const IterationReport& report : reports) EXPECT_EQ(report.step.skipped_steps, 0);
-  // Scaled gradients of many passes add up to more than a float holds.
+  // Scaled gradients of many passes add up to more than a float can hold.
   const auto skipping = Train(Parse("display: 1 iter_size: 64",
                                     "global_grad_scale: 3e38 global_grad_scale_adaptive: true "),
                               4);
@@ -116,7 +116,7 @@ TEST_F(StepReportTest, TellsHowLarcSpreadsRates) {
   EXPECT_NEAR(larc->largest, ratios[3], 1e-6);
 }
 
-// Nothing is measured where nothing is displayed, and measuring changes no step.
+// Nothing is measured if nothing is displayed, and measuring changes no step.
 TEST_F(StepReportTest, MeasuringChangesNoStep) {
   const auto losses = [&](const std::string& options, int workers) {
     SolverGroup group(Parse(options + " clip_gradients: 1 larc: true larc_eta: 0.01"),

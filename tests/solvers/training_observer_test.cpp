@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Four rows a batch; the loss falls.
+// Four rows per batch; the loss falls.
 constexpr char kObservedNet[] = R"(
   name: "line"
   layer { name: "x" type: "DummyData" top: "x" top: "t"
@@ -32,7 +32,7 @@ constexpr char kObservedNet[] = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
-// Notes everything in words, and keeps the numbers.
+// Records everything as text, and keeps the numbers.
 class Recorder final : public TrainingObserver {
  public:
   void OnStart(const TrainingStart& report) override {
@@ -57,7 +57,7 @@ class Recorder final : public TrainingObserver {
   }
   void OnSnapshot(const SnapshotReport& report) override { Note("snapshot", report.iteration); }
 
-  // One per event.
+  // One line per event.
   std::vector<std::string> Events() const {
     std::vector<std::string> lines;
     std::istringstream text(events_.str());
@@ -148,13 +148,13 @@ TEST_F(TrainingObserverTest, CountsImagesOfAllPasses) {
   EXPECT_EQ(speed.images, 4 * 3 * 2);
   EXPECT_GT(speed.seconds, 0);
   EXPECT_DOUBLE_EQ(*speed.ImagesPerSecond(), 24 / speed.seconds);
-  // DummyData has no end and is never waited for.
+  // DummyData has no end and never makes the net wait.
   EXPECT_FALSE(speed.DataWaitShare());
   EXPECT_FALSE(recorder.iterations.back().epoch);
   EXPECT_TRUE(other.Events().empty());
 }
 
-// On a GPU the loss of an iteration comes after the rate of the next one.
+// On a GPU the loss of an iteration arrives after the rate of the next one.
 TEST_F(TrainingObserverTest, HearsOfIterationsWhoseLossIsLate) {
   Solver solver(Parse(""));
   TrainingProgress progress(solver.net(), 1);

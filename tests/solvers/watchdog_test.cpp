@@ -42,7 +42,7 @@ SolverParameter Settings(const std::string& watchdog, float seconds) {
   return param;
 }
 
-// The log's warnings while it lives.
+// Collects the log's warnings while it exists.
 class Warnings final : public google::LogSink {
  public:
   Warnings() { google::AddLogSink(this); }
@@ -65,12 +65,12 @@ class Warnings final : public google::LogSink {
   std::vector<std::string> texts_;
 };
 
-// A thread's wait that the watchdog may interrupt, as that for a batch.
+// A thread's wait that the watchdog may interrupt, like that for a batch.
 class Wait {
  public:
   Wait() { begun_.wait(); }
 
-  // Returns what interrupted it; null when Finish() comes first.
+  // Returns the error that interrupted it; null if Finish() came first.
   std::exception_ptr Result() { return result_.get(); }
 
   void Finish() {
@@ -115,7 +115,7 @@ TEST(WatchdogSettingsTest, RefusesWhatItDoesNotKnow) {
   }
 }
 
-// Not at the first step, after minutes of reading weights and data.
+// The error does not wait for the first step, after minutes of reading weights and data.
 TEST(WatchdogSettingsTest, ASolverIsNotMadeWithWhatItDoesNotKnow) {
   EXPECT_THAT(ErrorText<InvalidArgument>([] { Solver(Settings("kill", 1)); }),
               HasSubstr("watchdog is 'kill'"));
@@ -123,10 +123,10 @@ TEST(WatchdogSettingsTest, ASolverIsNotMadeWithWhatItDoesNotKnow) {
               HasSubstr("watchdog_seconds is -1"));
 }
 
-// All time is the test's: nothing here depends on how long the machine takes.
+// The test controls all time: nothing here depends on the machine's speed.
 class WatchdogTest : public ::testing::Test {
  protected:
-  // Its thread waits for its first look.
+  // The watchdog's thread waits for its first check.
   std::unique_ptr<Watchdog> Watch(const std::string& what, Watchdog::GiveUp give_up = nullptr) {
     auto watchdog = std::make_unique<Watchdog>(Settings(what, 10), std::move(give_up));
     clock_->AwaitWaits(1);
@@ -199,10 +199,10 @@ TEST_F(WatchdogTest, AbortInterruptsWhoHasWaitedTooLong) {
   ASSERT_NE(error, nullptr);
   EXPECT_THAT(ErrorText<DeviceError>([&] { std::rethrow_exception(error); }),
               AllOf(HasSubstr("the watchdog ended the run"), HasSubstr("waits for the test")));
-  EXPECT_EQ(given_up, 0);  // the run has as long as that to end
+  EXPECT_EQ(given_up, 0);  // the run has the same time again to end
 }
 
-// Of another solver in this process, say.
+// Such a wait may belong to another solver in this process.
 TEST_F(WatchdogTest, AbortLeavesShortWaitsAlone) {
   const auto watchdog = Watch("abort");
   const Activity reading("parser", "reads", "a pipe");
@@ -215,7 +215,7 @@ TEST_F(WatchdogTest, AbortLeavesShortWaitsAlone) {
   EXPECT_THAT(watchdog->reason(), HasSubstr("parser: reads a pipe"));
 }
 
-// One that begins to wait after the watchdog has looked.
+// A wait that begins after the watchdog has checked.
 TEST_F(WatchdogTest, AbortInterruptsLaterWaitsToo) {
   const auto watchdog = Watch("abort");
   const Activity reading("parser", "reads", "a pipe");
@@ -248,7 +248,7 @@ TEST_F(WatchdogTest, GivesUpOnceWhereTheRunDoesNotEnd) {
   EXPECT_THAT(given_up, SizeIs(1));
 }
 
-// Nobody moves the clock: the watchdog does not wait for its next look.
+// Nobody advances the clock: the watchdog does not wait for its next check.
 TEST_F(WatchdogTest, EndsAtOnce) {
   Watch("warn");
 }

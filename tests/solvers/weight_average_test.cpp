@@ -42,7 +42,7 @@ class WeightAverageTest : public ::testing::Test {
     return solver;
   }
 
-  // Values of the first parameter of a layer.
+  // The values of the first parameter of a layer.
   static std::vector<float> ValuesOf(const Net& net, const std::string& layer) {
     const Blob& blob = *net.layer_params(layer).at(0);
     return {blob.cpu_data(), blob.cpu_data() + blob.count()};
@@ -81,7 +81,7 @@ TEST_F(WeightAverageTest, FollowsTheFormula) {
   }
 }
 
-// The statistics in the file are those of the net.
+// The file contains the net's statistics.
 TEST_F(WeightAverageTest, CopiesRunningStatistics) {
   Solver solver(Parse("ema_decay: 0.9"));
   solver.Step(5);
@@ -110,7 +110,7 @@ TEST_F(WeightAverageTest, TestsUseTheAverage) {
   }
 }
 
-// Who is told of a test may take a snapshot, and the state has the parameters all the same.
+// An observer of a test may take a snapshot; the state still contains the parameters.
 TEST_F(WeightAverageTest, SnapshotsWithinATestAreWhole) {
   struct Taker final : TrainingObserver {
     explicit Taker(Solver& of) : solver(of) {}
@@ -129,7 +129,7 @@ TEST_F(WeightAverageTest, SnapshotsWithinATestAreWhole) {
   EXPECT_EQ(ValuesOf(solver.net(), "ip1"), weights);
 }
 
-// Before the first update the average is the parameters.
+// Before the first update the average equals the parameters.
 TEST_F(WeightAverageTest, BeginsWithTheFirstUpdate) {
   Solver solver(Parse("ema_decay: 0.9"));
   const std::vector<float> weights = ValuesOf(solver.net(), "ip1");
@@ -139,7 +139,7 @@ TEST_F(WeightAverageTest, BeginsWithTheFirstUpdate) {
   EXPECT_EQ(ValuesOf(solver.net(), "ip1"), weights);
 }
 
-// Where the state has parameters beside their average, training goes on with them.
+// If the state has parameters in addition to their average, training continues with the parameters.
 TEST_F(WeightAverageTest, RunsWithoutAnAverageGoOnWithTheParameters) {
   Solver averaging(Parse("ema_decay: 0.9"));
   averaging.Step(4);
@@ -172,8 +172,8 @@ TEST_F(WeightAverageTest, ResumesExactly) {
   }
 }
 
-// The displayed loss after the last iteration is of the parameters, and they are not changed by
-// the snapshot that is written with it.
+// The displayed loss after the last iteration is that of the parameters, and the snapshot that is
+// written with it does not change them.
 TEST_F(WeightAverageTest, ChangesNoStepOfTheRun) {
   const auto train = [&](const std::string& options) {
     Solver solver(Parse(options + " max_iter: 9 snapshot: 3 test_interval: 2 display: 3"),

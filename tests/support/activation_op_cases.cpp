@@ -7,7 +7,7 @@ namespace caffe::testing {
 
 namespace {
 
-// Scales are powers of two: which number is nearest is then the same in each type.
+// Scales are powers of two, so that the nearest number is the same in each type.
 void AddRoundingCases(std::vector<OpCase>* cases) {
   const ops::QuantizedRange with_sign{1 / 64.0f}, without{1 / 64.0f, 0, 255};
   for (const std::vector<int64_t>& dims :

@@ -60,7 +60,7 @@ void AddArrangeCases(std::vector<OpCase>* cases) {
   add("Gather", ops::Gather{}, {T({5, 3, 4}), index}, {T({9, 3, 4})});
   add("GatherGrad", ops::GatherGrad{}, {T({9, 3, 4}), index}, {T({5, 3, 4})}, {0});
   add("GatherGradWide", ops::GatherGrad{}, {T({9, 12}), index}, {T({5, 12}).Wide()}, {0});
-  // Rows of up to 3 taps: some end before.
+  // Rows of up to 3 taps; some have fewer.
   CaseOperand places = T({5, 3}).Labels(4).Wide();
   places.value = [](const std::vector<Elements>&, int64_t i) {
     return i % 7 == 5 ? -1 : static_cast<double>(i * 3 % 4);
@@ -74,7 +74,7 @@ void AddArrangeCases(std::vector<OpCase>* cases) {
         {T(out)});
   }
   add("WeightedGatherVector", ops::WeightedGather{0}, {T({4}), places, tap_weights}, {T({5})});
-  // Several elements name one place, and some none.
+  // Several elements name the same position, and some name none.
   CaseOperand mask = T({2, 3, 4, 5}).Wide();
   mask.value = [](const std::vector<Elements>&, int64_t i) {
     return static_cast<double>(i * 7 % 43) - 1;

@@ -11,10 +11,10 @@
 
 namespace caffe::testing {
 
-// Lowest and highest value by blob; 0 is between them.
+// The lowest and highest value of each blob; 0 is between them.
 using Ranges = std::map<std::string, std::pair<float, float>>;
 
-// Of what the blobs hold now.
+// The ranges of the blobs' current values.
 inline Ranges RangesOf(const Net& net) {
   Ranges ranges;
   for (const std::string& name : net.blob_names()) {

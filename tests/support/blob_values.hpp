@@ -28,7 +28,7 @@ inline std::vector<float> Output(Net& net) {
   return {y.cpu_data(), y.cpu_data() + y.count()};
 }
 
-// The largest difference of `b` from `a`, relative to the largest number of `a`.
+// The largest difference between `b` and `a`, relative to the largest number of `a`.
 inline float MostDifferent(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   float most = 0, largest = 0;

@@ -1,4 +1,4 @@
-// A small net that learns classes of noise, for what lies between its images and its loss.
+// A small net that learns classes of noise, for testing layers between its images and its loss.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ struct NoiseImages {
   int items = 4, height = 9, width = 8;
 };
 
-// `layers` read the blob "data", images of 3 channels; an InnerProduct of three classes and
-// SoftmaxWithLoss read `last`. For training.
+// A net for training. `layers` read the blob "data", images of 3 channels; an InnerProduct of three
+// classes and SoftmaxWithLoss read `last`.
 inline NetParameter ClassifierNet(const std::string& layers, const std::string& last,
                                   const NoiseImages& images = {}) {
   NetParameter param;

@@ -14,7 +14,7 @@ struct ConvShape {
   std::vector<int64_t> x;
   int64_t outputs;
   ops::ConvGeometry geometry;
-  bool is_for_forward = false;  // tiles and epilogues, which gradients at weights do not have
+  bool is_for_forward = false;  // tiles and epilogues, which gradients of weights do not have
 };
 
 struct ConvPairShape {
@@ -26,7 +26,7 @@ struct ConvPairShape {
 
 }  // namespace
 
-// A depthwise convolution behind one of 1x1, and pairs of others.
+// A depthwise convolution after a 1x1 one, and pairs of others.
 void AddConvPairCases(std::vector<OpCase>* cases) {
   const ops::ConvGeometry pointwise = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1};
   const auto depthwise = [](int64_t channels, int64_t stride, int64_t pad) {
@@ -138,7 +138,7 @@ void AddConvCases(std::vector<OpCase>* cases) {
         ops::ConvStatistics{{g}, ops::UpdateRunningStatistics{0.9, 12, false}}, {T(shape.x), T(w)},
         {T(y), statistics, statistics, statistics, statistics, Absent()});
     const CaseOperand y_of_x = T(shape.x);
-    // Terms of one sign: what sums of others lose is no kernel's fault.
+    // Terms of one sign, because cancellation in sums is not the kernel's fault.
     const CaseOperand inner = T({shape.x[1]}).Wide();
     add("ConvGradNorm", ops::ConvGradNorm{{g}, 1e-3},
         {T(y).In(0, 1), T(w).In(0, 1), y_of_x, inner.In(-2, -1.5), inner.In(0.5, 2),

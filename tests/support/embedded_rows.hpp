@@ -1,9 +1,9 @@
-// What an Embed layer takes of its table, in each type.
+// The rows that an Embed layer takes from its table, in each type.
 #pragma once
 
 namespace caffe::testing {
 
-// On the device of the mode that is set.
+// Runs on the device of the current mode.
 void ExpectRowsOfTheTable();
 
 }  // namespace caffe::testing

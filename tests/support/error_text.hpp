@@ -1,4 +1,4 @@
-// What an error says.
+// The text of an error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,9 +8,8 @@
 
 namespace caffe::testing {
 
-// The text of the exception of type E that `call` throws; a test failure when it throws none.
-// gmock's ThrowsMessage says the same, but is compiled again for each lambda, at ten times the
-// cost.
+// The text of the exception of type E that `call` throws; a test failure if it throws none. gmock's
+// ThrowsMessage does the same, but is compiled again for each lambda, at ten times the cost.
 template <typename E>
 std::string ErrorText(const std::function<void()>& call) {
   try {

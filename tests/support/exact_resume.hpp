@@ -1,4 +1,4 @@
-// Whether a run that goes on from a snapshot ends with the bytes of one that was not interrupted.
+// Checks that a run resumed from a snapshot ends with the bytes of one that was not interrupted.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,9 +24,9 @@ inline std::map<std::string, std::string> SnapshotsIn(const std::string& folder)
   return files;
 }
 
-// Trains `param` to its end, with snapshots in `folder`, and once more in new solvers from the
-// snapshot of iteration `middle` on, which the first run has to write. All files are then those of
-// the first run, byte by byte: that snapshot, later ones, the last one and the best.
+// Trains `param` to its end, with snapshots in `folder`, and once more in new solvers starting from
+// the snapshot of iteration `middle`, which the first run has to write. Then all files must equal
+// those of the first run, byte by byte: that snapshot, later ones, the last one and the best.
 inline void ExpectExactResume(const SolverParameter& param, const std::string& folder, int middle,
                               int workers = 1) {
   const std::string format = param.snapshot_format() == SolverParameter::HDF5 ? ".h5" : "";

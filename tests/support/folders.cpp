@@ -2,7 +2,7 @@
 
 namespace caffe::testing {
 
-// Only this file is compiled with the paths, so ccache has the others for every clone.
+// Only this file is compiled with the paths, so ccache can reuse the others for every clone.
 std::string SourcePath(const std::string& name) {
   return CAFFE_SOURCE_DIR "/" + name;
 }

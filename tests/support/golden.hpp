@@ -10,8 +10,8 @@
 
 namespace caffe::testing {
 
-// Paths of tests/golden/<group>/*.npz, sorted. None where the sources are not: the program may have
-// been brought to another machine for other tests (caffe-gpu-check).
+// Paths of tests/golden/<group>/*.npz, sorted. Empty if there are no sources: the program may have
+// been copied to another machine for other tests (caffe-gpu-check).
 std::vector<std::string> GoldenCases(const std::string& group);
 
 // "Convolution-basic" as a test name: letters, digits and underscores.
@@ -23,18 +23,18 @@ double Number(const google::protobuf::Struct& meta, const std::string& key, doub
 std::string Text(const google::protobuf::Struct& meta, const std::string& key);
 std::vector<std::string> Texts(const google::protobuf::Struct& meta, const std::string& key);
 
-// Keys with a prefix, without it.
+// The keys with a prefix, without that prefix.
 std::vector<std::string> KeysAfter(const Npz& npz, const std::string& prefix);
 
 // Splits "conv1.0" into layer and index.
 std::pair<std::string, int> LayerAndIndex(const std::string& key);
 
-// Fails the current test, naming `what` and the worst element, where
+// Fails the current test, naming `what` and the worst element, if
 // |got - want| > atol + rtol * |want|.
 void ExpectClose(const std::string& what, const float* got, const std::vector<float>& want,
                  double rtol, double atol);
 
-// Layer types of the case that this build does not have yet; a case with any is skipped.
+// The layer types of the case that this build does not have yet; a case with any is skipped.
 std::string MissingLayerTypes(const std::string& prototxt);
 
 }  // namespace caffe::testing

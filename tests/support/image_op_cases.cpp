@@ -12,7 +12,7 @@ void AddImageCases(std::vector<OpCase>* cases) {
     CaseOperand images = T({kItems, channels, kImageHeight, kImageWidth}).In(0, 255);
     images.is_integer = true;
     images = images.As(DType::kUInt8);
-    // Each item another window, mirrored or not, in planes or interleaved.
+    // Each item has another window, mirrored or not, in planes or interleaved.
     CaseOperand windows = T({kItems, ops::ImageWindow::kNumbers}).Wide();
     windows.value = [height = height, width = width](const std::vector<Elements>&,
                                                      int64_t i) -> double {

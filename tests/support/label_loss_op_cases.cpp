@@ -13,7 +13,7 @@ void AddLabelLossCases(std::vector<OpCase>* cases) {
                        CaseOperand out) {
     cases->push_back({name, std::move(op), std::move(in), {std::move(out)}});
   };
-  CaseOperand broken = T({40, 5});  // scores of which some are NaN or infinite
+  CaseOperand broken = T({40, 5});  // some scores are NaN or infinite
   broken.value = [](const std::vector<Elements>&, int64_t i) {
     const int64_t k = i * 7 % 23;
     return k < 3 ? NAN : k == 3 ? -INFINITY : k == 4 ? INFINITY : static_cast<double>(k) / 8;

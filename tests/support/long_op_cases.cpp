@@ -1,4 +1,4 @@
-// Sums long enough for a device to divide them among many threads and add up the parts.
+// Sums that are long enough for a device to divide them among many threads and add up the parts.
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/class_losses.hpp"
 #include "caffe/ops/conv.hpp"

@@ -11,7 +11,8 @@
 
 namespace caffe::testing {
 
-// Free a moment ago, none of those that systems give to connections, and never the same twice.
+// A port that was free a moment ago, outside the range for outgoing connections, and never returned
+// twice.
 inline int FreePort() {
   static std::mutex mutex;
   static std::random_device random;
@@ -35,7 +36,7 @@ inline MembershipOptions LoopbackRank(int rank, int ranks, int port) {
   options.store = {"127.0.0.1", port};
   options.secret = "open sesame";
   options.version = "1";
-  options.join_seconds = 600;  // nobody is late, however busy the machine is
+  options.join_seconds = 600;  // nobody is late, even on a busy machine
   return options;
 }
 

@@ -1,4 +1,4 @@
-// Reader of .npz files as tests/golden holds them: uncompressed zip members, npy version 1.0.
+// Reader of .npz files like those in tests/golden: uncompressed zip members, npy version 1.0.
 #pragma once
 
 #include <cstdint>

@@ -90,8 +90,8 @@ class Buffer {
   TensorView view_;
 };
 
-// What a pass gives its kernels; on a device that replays its work, in its memory alone. Kernels
-// may not rely on a workspace's contents.
+// The context of a pass for its kernels; on a device that replays its work, entirely in its memory.
+// Kernels must not rely on a workspace's contents.
 class Pass {
  public:
   Pass(size_t workspace_bytes, const RandomState& random, Device& device)
@@ -118,7 +118,7 @@ class Pass {
   KernelContext context_;
 };
 
-// A kernel and the operands that a case gives it.
+// A kernel and the operands of a case for it.
 class PreparedCase {
  public:
   PreparedCase(const OpCase& test, Device& device, Kernel kernel,
@@ -175,8 +175,7 @@ std::optional<CaseResult> Run(const OpCase& test, Device& device, const KernelCa
                               const std::vector<OperandDesc>& in,
                               const std::vector<OperandDesc>& out, bool accumulates,
                               const CaseData& data, int runs, std::string* refusal) {
-  // Rounding to TF32 is allowed by default, and wrong in no way that a tolerance for floats has
-  // room for.
+  // Rounding to TF32 is allowed by default, but its errors are far above the tolerance for floats.
   std::optional<Kernel> kernel =
       MakeKernel(test, device, candidate, in, out, {.strict_fp32 = true}, refusal);
   if (!kernel) return std::nullopt;
@@ -206,7 +205,7 @@ std::vector<OperandDesc> DescribeAll(const std::vector<CaseOperand>& operands, O
   return descs;
 }
 
-// A few drawn values over and over: large operands that do not take long to make.
+// A few drawn values, repeated: large operands that do not take long to create.
 std::vector<Elements> RepeatedData(const std::vector<CaseOperand>& operands, DType dtype) {
   std::vector<Elements> data;
   for (const CaseOperand& operand : operands) {

@@ -1,4 +1,4 @@
-// One use of an op, with random operands: what the conformance test runs on every kernel.
+// One use of an op, with random operands: the conformance test runs it on every kernel.
 #pragma once
 
 #include <functional>
@@ -19,9 +19,9 @@ struct CaseOperand {
   bool is_integer = false;    // labels: whole numbers in [low, high]
   bool is_wide = false;       // statistics, masks, parameters: never fewer bits than float
   bool is_present = true;
-  std::optional<DType> dtype;    // whatever the case's type is
-  std::optional<Layout> layout;  // whatever the case's layout is
-  // Element i given the inputs before this one, for operands that are not free.
+  std::optional<DType> dtype;    // independent of the case's type
+  std::optional<Layout> layout;  // independent of the case's layout
+  // Computes element i from the inputs before this one, for operands that are not independent.
   std::function<double(const std::vector<Elements>& before, int64_t i)> value;
 
   CaseOperand Wide() const {
@@ -49,7 +49,7 @@ struct CaseOperand {
   }
 };
 
-// An operand of a shape; an operand left out.
+// An operand of a shape, and an operand that is left out.
 CaseOperand T(std::vector<int64_t> dims);
 CaseOperand Absent();
 
@@ -60,11 +60,11 @@ struct OpCase {
   OperandSet accumulates;
   bool CanAccumulate() const;  // outputs that can be added to
   uint64_t pass = 3;
-  // Compiled programs alone run the op: no layer emits it, and GPUs have no kernel.
+  // Only compiled programs run the op: no layer emits it, and GPUs have no kernel.
   bool is_of_programs = false;
 
   std::vector<DType> DTypes() const;
-  // Plain, and channels-last where the op allows it and the operands have 4 axes.
+  // Plain, and channels-last if the op allows it and the operands have 4 axes.
   std::vector<Layout> Layouts() const;
 };
 
@@ -72,10 +72,10 @@ inline void PrintTo(const OpCase& test, std::ostream* out) {
   *out << test.name;
 }
 
-// At least one for each op.
+// At least one case for each op.
 const std::vector<OpCase>& OpCases();
 
-// Input values, and what the outputs hold before the op runs; rounded to the types of `dtype`.
+// Input values, and the outputs' values before the op runs; rounded to the types of `dtype`.
 struct CaseData {
   std::vector<Elements> inputs, outputs;
 };
@@ -83,36 +83,36 @@ CaseData MakeData(const OpCase& test, DType dtype);
 
 struct CaseResult {
   std::vector<Elements> outputs;
-  std::string algorithm;  // of a vendor's, the one that was chosen
+  std::string algorithm;  // the chosen one, for a vendor's kernel
 };
 
-// What this build has kernels for, whether or not the machine has the device.
+// The devices that this build has kernels for, whether or not the machine has them.
 std::vector<DeviceKind> BuiltDevices();
-// As names of tests have it.
+// The name of a device kind in test names.
 std::string TitleOf(DeviceKind kind);
 
 // The device of a kind, or null after saying why this machine has none.
 Device* DeviceOrNull(DeviceKind kind);
 
-// Runs one kernel on its device; `refusal` gets the reason when it does not serve the request.
+// Runs one kernel on its device; `refusal` gets the reason if it does not support the request.
 std::optional<CaseResult> RunCase(const OpCase& test, Device& device,
                                   const KernelCandidate& candidate, DType dtype, Layout layout,
                                   bool accumulates, const CaseData& data, int runs,
                                   std::string* refusal);
 
-// Cases of the size that nets have, for MeasureCase.
+// Cases with the sizes of real nets, for MeasureCase.
 const std::vector<OpCase>& SpeedCases();
 
 struct CaseSpeed {
-  double seconds = 0;           // of one run
-  double bytes = 0, flops = 0;  // that all operands hold; that the op counts
+  double seconds = 0;           // per run
+  double bytes = 0, flops = 0;  // bytes of all operands; operations of the op
 };
 
-// Nothing where the kernel does not serve the request.
+// Returns nothing if the kernel does not support the request.
 std::optional<CaseSpeed> MeasureCase(const OpCase& test, Device& device,
                                      const KernelCandidate& candidate, DType dtype, Layout layout);
 
-// The op's reference kernel in double on plain tensors.
+// The results of the op's reference kernel in double on plain tensors.
 std::vector<Elements> RunReference(const OpCase& test, bool accumulates, const CaseData& data);
 
 // The coarsest type that an operand has when the case runs in `dtype`.

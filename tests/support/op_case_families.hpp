@@ -1,4 +1,4 @@
-// The families of cases that OpCases() is made of, one file each.
+// The families of cases that make up OpCases(), one file each.
 #pragma once
 
 #include "caffe/ops/pointwise.hpp"
@@ -6,7 +6,7 @@
 
 namespace caffe::testing {
 
-// In an epilogue.
+// An entry of an epilogue.
 inline ops::Pointwise Relu(float slope = 0) {
   return {ops::Pointwise::Kind::kRelu, slope};
 }

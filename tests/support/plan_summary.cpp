@@ -24,7 +24,7 @@ void AddInput(const std::string& top, std::vector<int64_t> dims, NetParameter* n
   for (const int64_t dim : dims) shape->add_dim(dim);
 }
 
-// Height and width of the images that a data layer delivers.
+// Height and width of a data layer's images.
 std::pair<int64_t, int64_t> SizeOf(const NetParameter& net, const LayerParameter& layer) {
   const TransformationParameter& transform = layer.transform_param();
   if (transform.crop_size() > 0) return {transform.crop_size(), transform.crop_size()};

@@ -1,4 +1,4 @@
-// A plan in one line, for plans that are pinned in a file.
+// A plan in one line, for plans that are recorded in a file.
 #pragma once
 
 #include <filesystem>
@@ -23,13 +23,13 @@ struct PlanSummary {
   std::string ToString() const;
 };
 
-// The layers of `net` that its phase has, with inputs in place of data layers, whose shapes are
-// those of ImageNet's photographs where the file does not say. Throws Unsupported for data layers
-// whose shapes only a database can tell.
+// The layers of `net` for a phase, with inputs instead of data layers. If the file does not give
+// their shapes, those of ImageNet's photographs are used. Throws Unsupported for data layers whose
+// shapes only a database determines.
 NetParameter WithInputs(const std::filesystem::path& net, Phase phase);
 
-// Plans as `caffe train` (TRAIN) or `caffe test` would, up to the choice of kernels, which depends
-// on the machine.
+// Plans like `caffe train` (TRAIN) or `caffe test`, but without the choice of kernels, which
+// depends on the machine.
 PlanSummary SummarizePlan(const NetParameter& net, const PrecisionDefaults& precision,
                           std::shared_ptr<Device> device);
 

@@ -1,4 +1,4 @@
-// Which ops a plan has, by name.
+// The ops of a plan, by name.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace caffe::testing {
 
-// For each node of this op, in the order of execution, its first layer.
+// The first layer of each node of this op, in the order of execution.
 inline std::vector<std::string> LayersOf(const Net& net, std::string_view op) {
   std::vector<std::string> layers;
   for (const Node* node : net.graph().ScheduledNodes()) {

@@ -5,7 +5,7 @@
 namespace caffe::testing {
 namespace {
 
-// The i-th output position's winner somewhere in its window, none for a few.
+// The maximum of the i-th output is somewhere in its window; a few outputs have none.
 CaseOperand MaskOf(const ops::PoolGeometry& geometry, std::vector<int64_t> output, int64_t height,
                    int64_t width, DType type) {
   CaseOperand mask = type == DType::kUInt8 ? T(output).As(type) : T(output).Wide();

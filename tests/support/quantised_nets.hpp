@@ -21,7 +21,7 @@ inline std::string ConvLayer(const std::string& name, const std::string& bottom,
                 " convolution_param { num_output: 4 kernel_size: 3 pad: 1 "
                 "weight_filler { type: 'msra' } bias_filler { type: 'gaussian' std: 0.1 } } } ");
 }
-// In place.
+// An in-place layer.
 inline std::string LayerOn(const std::string& type, const std::string& blob) {
   return StrCat("layer { name: '", blob, "_", type, "' type: '", type, "' bottom: '", blob,
                 "' top: '", blob, "' } ");
@@ -42,7 +42,7 @@ inline std::string TwoBottoms(const std::string& type, const std::string& name,
                 "' top: '", name, "' } ");
 }
 
-// Whether this processor has what int8 plans need.
+// Returns whether this processor supports int8 plans.
 inline bool HasInt8() {
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv));
   return std::ranges::any_of(candidates, [](const KernelCandidate& one) {

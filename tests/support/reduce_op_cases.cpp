@@ -28,7 +28,7 @@ void AddReduceCases(std::vector<OpCase>* cases) {
   add("ArgMax", ops::ArgMax{1, 3}, {ties}, {T({4, 3, 5}).Wide(), T({4, 3, 5}).Wide()});
   add("ArgMaxLast", ops::ArgMax{2, 1}, {ties}, {T({4, 6, 1}).Wide()});
   add("ArgMaxValues", ops::ArgMax{0, 2}, {ties}, {Absent(), T({2, 6, 5}).Wide()});
-  // In each row of 6 some NaN and both infinities.
+  // Each row of 6 has some NaN and both infinities.
   CaseOperand broken = ties;
   broken.value = [](const std::vector<Elements>&, int64_t i) {
     const int64_t k = i * 7 % 11;

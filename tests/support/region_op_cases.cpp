@@ -5,7 +5,7 @@
 namespace caffe::testing {
 namespace {
 
-// Boxes of two items on images of 80 x 56 pixels, some partly or wholly outside of them.
+// Boxes of two items on images of 80 x 56 pixels, some partly or completely outside.
 CaseOperand Boxes() {
   static const std::vector<double> kRows = {0, 0,   0,   79,  55,  //
                                             1, 8,   4,   30,  44,  //

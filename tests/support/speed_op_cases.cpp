@@ -1,4 +1,4 @@
-// The sizes of ResNet-50, AlexNet and their solver at a batch of 32.
+// The sizes of ResNet-50, AlexNet and their solver with a batch of 32.
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"

@@ -1,4 +1,4 @@
-// A folder that lives as long as a test.
+// A folder that exists as long as a test.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A clock that stands still until a test moves it.
+// A clock that stands still until a test advances it.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace caffe::testing {
 
-// For one thread that waits by it: Advance() returns once that thread waits again, so that all it
-// does until then has been done.
+// For one thread that waits on it: Advance() returns once that thread waits again, so everything
+// that it does until then has been done.
 class TestClock final : public Clock {
  public:
   TimePoint Now() const override {
@@ -34,23 +34,23 @@ class TestClock final : public Clock {
     return is_done();
   }
 
-  // Waits until so many waits have begun.
+  // Waits until this many waits have begun.
   void AwaitWaits(int count) {
     std::unique_lock lock(mutex_);
     begun_.wait(lock, [&] { return waits_ >= count; });
   }
 
-  // Time goes on: whoever waits wakes at its own time.
+  // Time passes: each waiting thread wakes at its own time.
   void Advance(Duration time) {
     const TimePoint target = Now() + time;
     for (TimePoint next = NextEnd(); next <= target; next = NextEnd()) MoveTo(next);
     MoveTo(target);
   }
 
-  // The process is stopped for that long: whoever waits wakes late.
+  // The process is stopped for this time: waiting threads wake late.
   void Skip(Duration time) { MoveTo(Now() + time); }
 
-  // How many waits have begun so far.
+  // The number of waits that have begun so far.
   int waits() const {
     const std::lock_guard lock(mutex_);
     return waits_;
@@ -80,7 +80,7 @@ class TestClock final : public Clock {
     const int before = waits_;
     lock.unlock();
     for (const Sleeper& sleeper : due) {
-      { const std::lock_guard its(*sleeper.mutex); }  // it has looked at the time before, or waits
+      { const std::lock_guard its(*sleeper.mutex); }  // it has read the time before, or waits
       sleeper.changed->notify_all();
     }
     lock.lock();
@@ -94,7 +94,7 @@ class TestClock final : public Clock {
   int waits_ = 0;
 };
 
-// Activities take their times from a test's clock while it lives; there are none when it begins.
+// Activities take their times from a test's clock while this exists; there are none at the start.
 class ActivityClock {
  public:
   ActivityClock() { Activity::UseClock(&clock_); }

@@ -1,4 +1,4 @@
-// How far a kernel's result may be from exact arithmetic on the same inputs.
+// The allowed difference between a kernel's result and exact arithmetic on the same inputs.
 #pragma once
 
 #include "caffe/dtype.hpp"

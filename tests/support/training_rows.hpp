@@ -10,8 +10,8 @@
 
 namespace caffe::testing {
 
-// `count` rows x of 6 numbers around the centre of their class `label`, and the text file that
-// lists the file of rows, whose name comes back. The same for the same arguments.
+// Writes `count` rows x of 6 numbers around the centre of their class `label`, and a text file that
+// lists the file of rows. Returns the list's name. Deterministic for the same arguments.
 inline std::string WriteTrainingRows(const std::string& stem, int count, int first = 0) {
   std::vector<float> x, label;
   for (int i = first; i < first + count; ++i) {
@@ -30,8 +30,9 @@ inline std::string WriteTrainingRows(const std::string& stem, int count, int fir
   return stem + ".txt";
 }
 
-// A classifier of such rows, as text: training from `train` in batches of 4, testing from `test` in
-// batches of `test_batch`. Batch normalisation has running statistics, dropout random numbers.
+// A classifier of such rows, as text: training from `train` in batches of `train_batch`, testing
+// from `test` in batches of `test_batch`. Batch normalisation has running statistics, dropout
+// random numbers.
 inline std::string ClassifierOfRows(const std::string& train, const std::string& test,
                                     int test_batch, int train_batch = 4) {
   const auto rows = [](const std::string& phase, const std::string& list, int batch) {

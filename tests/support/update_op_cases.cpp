@@ -6,7 +6,7 @@
 namespace caffe::testing {
 namespace {
 
-// One of them larger than what a block takes at a time.
+// One of them is larger than the part that a block processes at a time.
 const std::vector<CaseOperand>& Parameters() {
   static const std::vector<CaseOperand> parameters = {T({17, 10, 5, 6}).Wide(), T({7}).Wide(),
                                                       T({4097}).Wide()};
@@ -17,7 +17,7 @@ CaseOperand Numbers(int64_t count) {
   return T({count}).As(DType::kDouble).In(0.1, 0.9);
 }
 
-// That parameters make the step, or do not.
+// The decision that parameters make the step, or not.
 CaseOperand DecisionOf(bool takes_step) {
   CaseOperand decision = Numbers(ops::kFirstRate + static_cast<int64_t>(Parameters().size()));
   decision.value = [=](const std::vector<Elements>&, int64_t i) {
@@ -80,7 +80,7 @@ void AddMeasureCases(std::vector<OpCase>* cases) {
   }
 }
 
-// 300 parameters: more than a block has threads.
+// 300 parameters are more than a block has threads.
 void AddDecideCases(std::vector<OpCase>* cases) {
   constexpr int64_t kParameters = 300;
   const auto add = [&](const char* name, const ops::DecideStep& op, bool is_finite) {

@@ -1,4 +1,4 @@
-// Options that a layer refuses, and what it has to say of them.
+// Options that a layer refuses, and the expected message.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace caffe::testing {
 struct WrongOptions {
   std::string type;
   std::string bottoms;  // shapes, "2x3 2x4"
-  std::string options;  // text of the layer beside its name, type, bottoms and top
+  std::string options;  // text of the layer except its name, type, bottoms and top
   std::string message;  // a part of it
 };
 
@@ -25,7 +25,7 @@ inline void PrintTo(const WrongOptions& test, std::ostream* out) {
   *out << test.type << " " << test.options;
 }
 
-// The text of a net of Input layers and the one under test.
+// The text of a net with Input layers and the layer under test.
 inline std::string NetTextOf(const WrongOptions& test) {
   std::string inputs, bottoms, shape;
   std::istringstream words(test.bottoms);
@@ -42,7 +42,7 @@ inline std::string NetTextOf(const WrongOptions& test) {
          test.options + " }";
 }
 
-// One line that names the layer and has the message. Nothing is allocated for the net.
+// Expects one line that names the layer and contains the message. Nothing is allocated for the net.
 inline void ExpectRefused(const WrongOptions& test) {
   const std::string text = ErrorText<InvalidArgument>(
       [&] { Net(ParseNet(NetTextOf(test)), {.keep_all = false, .allocate = false}); });

@@ -4,7 +4,7 @@
 namespace caffe::testing {
 namespace {
 
-// An operand of fixed numbers, one after the other and over again.
+// An operand of fixed numbers, repeated as needed.
 CaseOperand Given(std::vector<int64_t> dims, std::vector<double> numbers) {
   CaseOperand operand = T(std::move(dims)).Wide();
   operand.value = [numbers = std::move(numbers)](const std::vector<Elements>&, int64_t i) {
@@ -22,7 +22,7 @@ void AddYoloLossCases(std::vector<OpCase>* cases) {
   op.mask[0] = 2, op.mask[1] = 0;
   op.free_above = 0.3f, op.coord_scale = 2, op.noobject_scale = 0.5f;
   const CaseOperand map = T({2, 16, 3, 4}).In(-2, 2), matches = T({2, 2, 3, 4}).Wide();
-  // (class, x, y, width, height), the third row being the end of a list.
+  // (class, x, y, width, height); the third row marks the end of a list.
   const CaseOperand labels =
       Given({2, 3, 5}, {2, 0.4, 0.5, 0.15, 0.3, 0, 0.9, 0.1, 0.7, 0.4, 0, 0, 0, 0, 0});
   const CaseOperand of_ssd =

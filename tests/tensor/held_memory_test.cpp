@@ -18,7 +18,7 @@ class HeldMemoryTest : public ::testing::Test {
     Compute(kStored);
   }
 
-  // What a plan's run does: takes over the caller's changes, then writes.
+  // Does the same as a plan's run: takes over the caller's changes, then writes.
   void Compute(const float (&stored)[4]) {
     std::copy_n(stored, 4, static_cast<float*>(tensor_.data()));
     tensor_.MarkWritten();

@@ -1,5 +1,5 @@
-// Connections of ranks among those of proxies and strangers. Each wait here is for something that
-// comes; a pause of this process changes nothing.
+// Connections of ranks among those of proxies and strangers. Each wait here is for an event that
+// occurs; a pause of this process changes nothing.
 #include "caffe/distributed/arrivals.hpp"
 
 #include <arpa/inet.h>
@@ -34,7 +34,7 @@ Socket AwaitConnection(Socket* port) {
   }
 }
 
-// Serves a port until `greeting` has an answer; whether a rank was welcomed.
+// Serves a port until `greeting` has an answer. Returns whether a rank was welcomed.
 bool Serve(Arrivals* arrivals, const std::future<void>& greeting) {
   bool is_welcomed = false;
   while (greeting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
@@ -90,7 +90,7 @@ TEST(ArrivalsInTime, ARankSaysWhyItCouldNotEnter) {
             "connections are taken there and closed, as a proxy does with nobody behind it");
 }
 
-// What Enter() throws where a server listens that greets everybody with this text.
+// The error of Enter() if a server listens that greets everybody with this text.
 std::string ErrorAt(const std::string& greeting) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port.port()};
@@ -115,7 +115,7 @@ TEST(ArrivalsInTime, AnotherProgramOnThePortIsNamed) {
             "listens on that port: give the run another one");
 }
 
-// The last attempt has hardly any time, so that it says nothing of the other end.
+// The last attempt has almost no time, so it learns nothing about the other end.
 TEST(ArrivalsInTime, TheLastAttemptLeavesTheReasonOfThoseBefore) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
   std::string why = "the reason";

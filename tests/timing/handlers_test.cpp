@@ -1,6 +1,6 @@
-// Where handlers of signals run while a net computes: never in a thread of the team, and in the
-// caller on its stack, not where a kernel has left the stack pointer. However late a signal comes,
-// the answer is the same.
+// Tests where signal handlers run while a net computes: never in a thread of the team, and in the
+// caller on its stack, not where a kernel has left the stack pointer. The result does not depend on
+// how late a signal arrives.
 #include <gtest/gtest.h>
 #include <omp.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ namespace {
 
 std::atomic<int> came{0}, came_wrongly{0};
 uintptr_t stack_begin = 0, stack_end = 0;
-// OpenBLAS has a thread that may take signals: it is neither.
+// OpenBLAS has a thread that may receive signals: it is neither.
 thread_local bool is_caller = false, is_in_team = false;
 
 void Look(int) {
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, HandlersTest, ::testing::Values(1, 2, 4));
 
 TEST_P(HandlersTest, RunOnTheCallersStack) {
   const ThreadsForNow threads(GetParam());
-  // As a program's own loop would have started them.
+  // Starts the threads like a program's own loop.
 #pragma omp parallel num_threads(GetParam())
   is_in_team = omp_get_thread_num() > 0;
   const std::unique_ptr<Net> net = testing::NetOf(R"(

@@ -1,4 +1,4 @@
-"""Processes that a test has not started itself: are they there, do they end."""
+"""Processes that a test has not started itself: whether they exist, and whether they end."""
 import os
 import select
 import time
@@ -7,7 +7,7 @@ from programs import PATIENCE
 
 
 def is_alive(process):
-    """True for a process that has not ended; a zombie has."""
+    """True for a process that has not ended; a zombie has ended."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
@@ -16,7 +16,7 @@ def is_alive(process):
 
 
 def ends(process):
-    """True once it has ended, which may take a moment."""
+    """True once the process has ended, which may take a moment."""
     end = time.monotonic() + PATIENCE
     while is_alive(process) and time.monotonic() < end:
         time.sleep(0.05)
@@ -24,7 +24,7 @@ def ends(process):
 
 
 def line_from(pipe, process):
-    """The line that a process, or a process that it has started, writes to a named pipe; the test fails if it ends before."""
+    """The line that a process, or one of its children, writes to a named pipe; the test fails if the process ends before."""
     end = os.pidfd_open(process.pid)
     try:
         with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as file:

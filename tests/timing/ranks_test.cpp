@@ -1,5 +1,5 @@
-// Ranks that do not come, or fall silent: what is found out by waiting. A pause of this process of
-// up to ten seconds changes no result; scenarios that wait for the same time do it side by side.
+// Ranks that do not join, or fall silent: results that need waiting. A pause of this process of up
+// to ten seconds changes no result; scenarios that wait equally long run in parallel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ using testing::FreePort;
 using ::testing::HasSubstr;
 using testing::LoopbackRank;
 
-// Longer than the pause, so that who comes, comes in time.
+// Longer than the pause, so that ranks that join do so in time.
 constexpr double kJoinSeconds = 12;
 // Shorter pauses than this leave heartbeats in time; longer ones than 5 s do not count as silence.
 constexpr double kSilenceSeconds = 8;
@@ -39,7 +39,7 @@ void RunSideBySide(const std::vector<Work>& all) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// What each of these ranks, a thread each, throws.
+// The errors of these ranks, which run in a thread each.
 std::vector<std::string> ErrorsOf(const std::vector<int>& ranks,
                                   const std::function<void(int rank)>& body) {
   std::vector<std::string> errors(*std::max_element(ranks.begin(), ranks.end()) + 1);
@@ -87,7 +87,7 @@ TEST(RanksInTime, ThoseThatComeAreToldApartFromThoseThatDoNot) {
   RunSideBySide({TellWhoDoesNotCome, RefuseAndNameAnotherSecret});
 }
 
-// It has sent to rank 0 what that needs for its last collective, and nothing to rank 1.
+// The rank has sent its part of the last collective to rank 0, and nothing to rank 1.
 void NameARankThatIsStoppedInTheLastCollective() {
   const int port = FreePort();
   std::promise<void> end;
@@ -118,7 +118,7 @@ void NameARankThatIsStoppedInTheLastCollective() {
   EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 2 (host "), HasSubstr("since rank 0 has ended")));
 }
 
-// It has joined, but connects to nobody and sends no heartbeats.
+// The rank has joined, but connects to nobody and sends no heartbeats.
 void EndAllForARankThatGoesSilentWhileTheyConnect() {
   const int port = FreePort();
   std::promise<void> end;
@@ -151,8 +151,8 @@ TEST(RanksInTime, OneThatFallsSilentIsNamed) {
       {NameARankThatIsStoppedInTheLastCollective, EndAllForARankThatGoesSilentWhileTheyConnect});
 }
 
-// The fastest runs' times of the processor: neither pauses nor other programs make them much
-// longer. What a moved byte takes is what is left of them, and may be nothing.
+// The processor times of the fastest runs: neither pauses nor other programs make them much longer.
+// The cost of a moved byte is what remains of them, and may be 0.
 TEST(ScalingModel, TheCostOfTheHostIsMeasured) {
   const HostCost cost = MeasureHostCost();
   for (const double seconds_per_byte : {cost.per_summed_byte, cost.per_rounded_byte}) {

@@ -1,4 +1,4 @@
-// Signals to `caffe train`, each sent when the log says that the one before has done its work.
+// Signals to `caffe train`, each sent when the log shows the effect of the previous one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,17 +19,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A program whose standard error is read as it comes. Its end is the end of that.
+// A program whose standard error is read while it runs. The end of that stream is its end.
 class LoggingProgram {
  public:
-  // In `folder`; `arguments` ends with a null.
+  // Runs in `folder`; `arguments` ends with a null.
   LoggingProgram(const std::string& folder, const std::string& path,
                  std::vector<const char*> arguments) {
     int ends[2];
     EXPECT_EQ(::pipe(ends), 0);
     child_ = ::fork();
     if (child_ == 0) {
-      ::signal(SIGINT, SIG_DFL);  // who starts tests in the background ignores it
+      ::signal(SIGINT, SIG_DFL);  // tests started in the background ignore it
       ::dup2(ends[1], STDERR_FILENO);
       ::close(ends[0]), ::close(ends[1]);
       if (::chdir(folder.c_str()) == 0)
@@ -43,7 +43,7 @@ class LoggingProgram {
   LoggingProgram(const LoggingProgram&) = delete;
   LoggingProgram& operator=(const LoggingProgram&) = delete;
 
-  // Reads up to the line that has this text, or to the end of the log: false.
+  // Reads up to the line that contains this text. Returns false at the end of the log.
   bool ReadTo(const std::string& text) {
     char line[4096];
     while (std::fgets(line, sizeof line, log_) != nullptr) {
@@ -52,9 +52,9 @@ class LoggingProgram {
     }
     return false;
   }
-  // It is there until Wait() has returned.
+  // The process exists until Wait() has returned.
   void Send(int signal) const { EXPECT_EQ(::kill(child_, signal), 0); }
-  // Its status, once it has ended.
+  // Waits until it has ended, and returns its status.
   int Wait() {
     while (ReadTo("\n")) continue;
     int status = -1;
@@ -86,7 +86,8 @@ class TrainingSignals : public ::testing::TestWithParam<int> {
   testing::TemporaryFolder folder_;
 };
 
-// SIGPIPE comes when a pipe's reader is gone: Ctrl-C ends the tee of `caffe train 2>&1 | tee log`.
+// SIGPIPE arrives when a pipe's reader is gone: Ctrl-C ends the tee of
+// `caffe train 2>&1 | tee log`.
 INSTANTIATE_TEST_SUITE_P(Stop, TrainingSignals, ::testing::Values(SIGINT, SIGTERM, SIGPIPE));
 
 TEST_P(TrainingSignals, SnapshotAndStop) {

@@ -1,4 +1,4 @@
-"""Databases that break while they are read: an error that names them."""
+"""Databases that break while they are read cause an error that names them."""
 import os
 import random
 import shutil
@@ -21,7 +21,7 @@ def rest_of(process):
 
 
 def test_a_database_that_becomes_shorter_under_way(tmp_path, program, run, solver):
-    """As by `cp` over it: the pages are gone, and reading one is SIGBUS."""
+    """As if `cp` overwrote it: the pages are gone, and reading one raises SIGBUS."""
     shutil.copytree(tmp_path / "db", tmp_path / "whole")
     file = solver("run", max_iter=100_000_000, display=20, snapshot=20)
     with start(program("caffe"), file) as process:

@@ -1,4 +1,4 @@
-"""`caffe train -transport mpi` whose ranks are killed or stopped: noticed as with TCP."""
+"""`caffe train -transport mpi` with ranks that are killed or stopped: this is noticed as with TCP."""
 import os
 import re
 import signal
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not MODULE.exists(), reason="a build without MPI
 
 
 def ranks_of(launcher):
-    """Processes `caffe` that this mpirun has started."""
+    """The `caffe` processes that this mpirun has started."""
     children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(launcher.pid)], text=True, stdout=subprocess.PIPE).stdout
     return [int(pid) for pid in re.findall(r"(\d+) \S*caffe train\b", children)]
 
@@ -32,7 +32,7 @@ def test_a_rank_that_is_lost_ends_the_others(tmp_path, program, solver, what):
     moment = datetime.now()
     [(status, said)] = finish([launcher])
     assert status != 0, said
-    if what == signal.SIGSTOP:  # mpirun does not notice that
+    if what == signal.SIGSTOP:  # mpirun does not notice this
         assert f"process {ranks[1]}" in said and "has sent no heartbeat" in said, said
         assert seconds_until_said(moment, said) < 40, said
     assert all(map(ends, ranks))

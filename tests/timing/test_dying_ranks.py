@@ -1,4 +1,4 @@
-"""Ranks that are killed, stopped or cut off, and what the others then say: docs/clusters.md."""
+"""Ranks that are killed, stopped or cut off, and the messages of the others: docs/clusters.md."""
 import os
 import random
 import re
@@ -25,7 +25,7 @@ def named(rank, process):
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
 def test_a_killed_rank_ends_all_and_is_named(victim, tmp_path, program, solver):
-    """Its connection ends, so nobody waits until it has been silent for long."""
+    """Its connection ends, so nobody waits for a timeout."""
     processes = start_ranks(tmp_path, program("caffe"), endless(solver), 3)
     wait_for_iterations(processes[0])
     processes[victim].kill()
@@ -36,12 +36,12 @@ def test_a_killed_rank_ends_all_and_is_named(victim, tmp_path, program, solver):
 
 
 def test_a_stopped_rank_ends_the_others_within_30_seconds(tmp_path, program, solver):
-    """Rank 0 of one run, rank 2 of another one, which wait for their silence together."""
+    """Rank 0 of one run and rank 2 of another one are stopped; both runs wait for the timeout at the same time."""
     path = endless(solver)
     runs = {victim: start_ranks(tmp_path, program("caffe"), path, 3) for victim in (0, 2)}
     for processes in runs.values():
         wait_for_iterations(processes[0])
-    time.sleep(3)  # or longer: a heartbeat each second tells what a rank does
+    time.sleep(3)  # or longer: a heartbeat each second says what a rank does
     for victim, processes in runs.items():
         processes[victim].send_signal(signal.SIGSTOP)
     moment = datetime.now()
@@ -49,7 +49,7 @@ def test_a_stopped_rank_ends_the_others_within_30_seconds(tmp_path, program, sol
         for status, said in finish([one for one in processes if one is not processes[victim]]):
             assert status == 1 and seconds_until_said(moment, said) < 30, said
             assert re.search(rf"{named(victim, processes[victim])}{SILENCE}.*last heard of: (compute|reduction): ", said), said
-        # It, too, ends when it goes on.
+        # It also ends when it continues.
         processes[victim].send_signal(signal.SIGCONT)
         [(status, said)] = finish([processes[victim]])
         assert status == 1 and "rank" in said
@@ -80,7 +80,7 @@ def test_a_cut_link_ends_all_within_30_seconds(victim, hosts, tmp_path, program,
 
 @pytest.mark.parametrize("harm", ["kill", "stop", "cut"])
 def test_a_hundred_times(harm, hosts, tmp_path, program, solver):
-    """At random steps, a random rank."""
+    """Chooses random steps and a random rank."""
     slow()
     chance = random.Random(1)
     names, ip = hosts

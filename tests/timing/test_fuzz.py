@@ -1,4 +1,4 @@
-"""scripts/fuzz.sh with stand-ins for cmake and the programs: how time is shared, and the table that it prints."""
+"""scripts/fuzz.sh with stand-ins for cmake and the programs: how it shares the time, and the table that it prints."""
 import os
 import pathlib
 import re
@@ -13,8 +13,8 @@ from programs import PATIENCE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Prints as libFuzzer does, and ends by SIGTERM as it does. One that is busy takes a fifth of its time of the processor, so
-# that a busy machine changes little; with SAYS_ITS_TIME it takes none, and says that it had a hundred seconds.
+# Prints like libFuzzer, and ends by SIGTERM like libFuzzer. A busy one uses a fifth of its time on the processor, so a busy
+# machine changes little; with SAYS_ITS_TIME it uses none, and reports a hundred seconds.
 LIBFUZZER = r"""#!/usr/bin/env python3
 import os, re, signal, sys, time
 name = os.path.basename(sys.argv[0]).replace("_fuzz", "")
@@ -37,14 +37,14 @@ while time.monotonic() < begin + seconds and (name == "lazy" or time.process_tim
         time.sleep(0.01)
 end(0)
 """
-# What dag_fuzz prints of 20 nets.
+# The output of dag_fuzz for 20 nets.
 DAG = r"""#!/bin/sh
 echo "dag $2 $3" >>"$CALLS"
 sleep 0.2
 echo "20 nets, 0 refused, 0 with a finding"
 """
 
-# A stand-in for fuzz_replay, which takes no time.
+# A stand-in for fuzz_replay that takes no time.
 REPLAY = r"""#!/bin/sh
 echo "replay $*" >>"$CALLS"
 echo "40 mutations"
@@ -70,7 +70,7 @@ def make_tree(tmp_path):
     started = []
 
     def start(*arguments, **more):
-        # Who starts this in the background ignores SIGINT, and a shell cannot trap what was ignored when it began.
+        # Processes started in the background ignore SIGINT, and a shell cannot trap a signal that was ignored when it began.
         started.append(subprocess.Popen(["bash", tmp_path / "scripts" / "fuzz.sh", *arguments], env={**environment, **more},
                                         text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)))
@@ -93,7 +93,7 @@ def make_tree(tmp_path):
 
 
 def rows(output):
-    """Executions, minutes and findings by target."""
+    """The executions, minutes and findings of each target."""
     return {row[0]: row[1:] for row in re.findall(r"^\| `(\w+)` \| (\d+) \| ([\d.]+) \| (.*) \|$", output, re.M)}
 
 
@@ -132,7 +132,7 @@ def count(calls, name):
 
 
 def test_gives_the_next_turn_to_whom_had_least_and_to_new_code_twice(fuzz):
-    """One that reaches new code gets two turns for one of the others."""
+    """A target that reaches new code gets two turns for each turn of the others."""
     run = fuzz("--total-minutes", "240", "--jobs", "1", "new", "busy", SAYS_ITS_TIME="1")
     fuzz.wait_for(lambda calls: len(calls) >= 12)
     run.terminate()
@@ -160,5 +160,5 @@ def test_prints_the_table_when_it_is_stopped(fuzz, tmp_path, number):
     assert rows(output)["lazy"] == ("100", "0.0", "none")
     assert int(rows(output)["dag"][0]) >= 20 and rows(output)["dag"][2] == "none"
     assert rows(output)["busy"] == ("0", "0.0", "none")
-    # Who is killed because it did not end in time says nothing.
+    # A target that is killed because it did not end in time prints nothing.
     assert all("processor: " in (tmp_path / "build" / "fuzz" / f"{name}.log").read_text() for name in ("lazy", "dag"))

@@ -1,4 +1,4 @@
-"""caffe-gpu-check ends what it has started: after a time-out, a signal, its own death."""
+"""caffe-gpu-check ends the processes that it has started: after a time-out, a signal, and its own death."""
 import json
 import os
 import signal
@@ -12,7 +12,7 @@ from programs import PATIENCE
 
 
 def text_in(file, process):
-    """Waits until the file holds something; returns it."""
+    """Waits until the file has content; returns it."""
     end = time.monotonic() + PATIENCE
     while not file.exists() or not file.read_text():
         assert process.poll() is None and time.monotonic() < end, f"nothing came into {file}"
@@ -27,7 +27,7 @@ def test_what_a_hanging_program_started_ends_with_it(tmp_path):
 
 
 def test_what_a_kill_does_not_end_is_left_behind(tmp_path, monkeypatch):
-    """As a process that is stuck in the driver: here it has left the group that is killed."""
+    """Simulates a process that is stuck in the driver: here it has left the group that is killed."""
     monkeypatch.setattr(gpu_check, "KILL_SECONDS", 0.5, raising=False)
     script = f"echo begun; setsid sleep 600 & echo $! > {tmp_path / 'child'}; wait"
     done = gpu_check.run(["sh", "-c", script], 2)
@@ -39,7 +39,7 @@ def test_what_a_kill_does_not_end_is_left_behind(tmp_path, monkeypatch):
 def test_a_signal_ends_all_shards(bundle):
     root = bundle(tests="echo $$ >> $RECORD; sleep 600")
     process = start(root, "--only", "conformance", RECORD=str(root / "shards"))
-    text_in(root / "shards", process)  # the others may be about to start
+    text_in(root / "shards", process)  # the others may be starting
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=PATIENCE)
     assert all(ends(number) for number in (root / "shards").read_text().split())

@@ -28,7 +28,7 @@ def test_after_a_kill_lines_are_whole_and_a_resume_continues(program, run, solve
     added = lines_of(folder)[len(before):]
     assert added[0]["event"] == "start" and added[0]["resumed_from"] == str(state) and added[0]["iteration"] == 20
     assert [line["iteration"] for line in added if line["event"] == "train"] == [20, 21, 22, 23, 24]
-    # A resumed run repeats what it had done.
+    # A resumed run repeats iterations that were already done.
     losses = {line["iteration"]: line["loss"] for line in before if line["event"] == "train"}
     assert all(line["loss"] == losses[line["iteration"]] for line in added
                if line["event"] == "train" and line["iteration"] in losses)

@@ -1,4 +1,4 @@
-"""Training in Python while other threads run, and Ctrl-C. Both in processes of their own, which no pause of the test stops."""
+"""Training in Python while other threads run, and Ctrl-C. Both run in separate processes, which a pause of the test does not stop."""
 import os
 import signal
 import subprocess
@@ -66,7 +66,7 @@ except KeyboardInterrupt:
     assert process.returncode == 0, f"{errors[-2000:]} (or killed after {PATIENCE} s)"
 
 
-# Products of a fully connected layer and its gradients, for which libraries use the stack pointer themselves.
+# Products of a fully connected layer and its gradients: in these, libraries use the stack pointer themselves.
 PRODUCTS = """
 force_backward: true
 layer { name: "x" type: "DummyData" top: "x" dummy_data_param {
@@ -80,7 +80,7 @@ layer { name: "l" type: "Reduction" bottom: "f" top: "l" loss_weight: 1 }
 
 
 def test_a_timer_may_ring_while_a_net_computes(python, tmp_path):
-    """The frames of CPython's own handlers once went into the heap."""
+    """The frames of CPython's own handlers were once written into the heap."""
     (tmp_path / "products.prototxt").write_text(PRODUCTS)
     with python("""
 import signal

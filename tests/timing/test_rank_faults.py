@@ -15,11 +15,11 @@ from ranks import (  # pylint: disable=unused-import
     bytes_of, finish, hosts_in_namespaces, seconds_until_said, start, wait_for_iterations)
 
 FAKETIME = pathlib.Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
-LIMIT = 30  # seconds until all have ended, by the clock of their logs
+LIMIT = 30  # seconds until all have ended, by the times in their logs
 
 
 def commands(hosts, solvers, *arguments, programs=(BINARIES / "caffe",) * 3):
-    """One `caffe train` for each of three hosts, with a solver each."""
+    """One `caffe train` for each of three hosts, each with its own solver."""
     names, _ = hosts
     return [["ip", "netns", "exec", names[rank], programs[rank], "train", f"-solver={solvers[rank]}", "-ranks=3",
              f"-rank={rank}", "-store=10.77.0.1:29500", *arguments] for rank in range(3)]
@@ -30,7 +30,7 @@ def longest(begin, results):
 
 
 class FullDisk:
-    """Rank 0's disk is full when it snapshots while training goes on, and when the run is asked to end."""
+    """Rank 0's disk is full when it writes a snapshot during training, and when the run is asked to end."""
 
     def __init__(self, hosts, folder, solver):
         self.hosts, self.folder, self.disk = hosts, folder, folder / "disk"
@@ -60,12 +60,12 @@ class FullDisk:
         assert not list(self.disk.glob("*.tmp.*"))
         states, weights = (sorted(int(re.search(r"_iter_(\d+)", file.name)[1]) for file in self.disk.glob(f"*.{kind}"))
                            for kind in ("solverstate", "caffemodel"))
-        assert states == weights  # each snapshot is whole or not there
+        assert states == weights  # each snapshot is complete or absent
         return longest(begin, results)
 
 
 class AnotherFile:
-    """One rank has another solver, or another net at the same place, as on a machine of its own."""
+    """One rank has another solver, or another net at the same path, as on a separate machine."""
 
     def __init__(self, hosts, folder, solver, what):
         self.hosts, self.folder, self.what = hosts, folder, what
@@ -86,7 +86,7 @@ class AnotherFile:
                      for rank, command in enumerate(commands(self.hosts, ["solver.prototxt"] * 3))]
         begin = datetime.now()
         results = finish(processes)
-        # Where rank 0 differs from all, the first of the others is named.
+        # If rank 0 differs from all others, the first of the others is named.
         for status, said in results:
             assert status == 1 and f"rank {max(victim, 1)} differs from rank 0 in the {self.what}: line " in said, said
         assert not list(self.folder.glob("*_iter_*"))
@@ -94,7 +94,7 @@ class AnotherFile:
 
 
 class AnotherVersion:
-    """One rank has another version: a copy of the library in whose bytes the version's text is changed."""
+    """One rank has another version: a copy of the library in which the version text is changed."""
 
     def __init__(self, hosts, folder, solver):
         self.hosts, self.folder, self.solver = hosts, folder, solver("run", max_iter=20)
@@ -116,7 +116,7 @@ class AnotherVersion:
     def strike(self, chance):
         victim = chance.randrange(3)
         programs = [self.program if rank == victim else BINARIES / "caffe" for rank in range(3)]
-        # Who comes after rank 0 has ended waits that long for it.
+        # A rank that joins after rank 0 has ended waits this long for it.
         processes = start(self.folder, commands(self.hosts, [self.solver] * 3, "-join_seconds=20", programs=programs))
         begin = datetime.now()
         results = finish(processes)
@@ -131,9 +131,9 @@ class AnotherVersion:
 
 
 class ClockJump:
-    """The wall clock of one rank jumps by days, forwards or backwards: training ends as ever.
+    """The wall clock of one rank jumps by days, forwards or backwards: training ends as usual.
 
-    libfaketime, preloaded into that rank, reads the jump from a file; the machine's own clock stays.
+    libfaketime, preloaded into that rank, reads the jump from a file; the machine's own clock does not change.
     """
 
     ITERATIONS = 200
@@ -164,10 +164,10 @@ class ClockJump:
         results = finish(processes)
         for status, said in results:
             assert status == 0, said
-        if victim == 0:  # whose log has the dates
+        if victim == 0:  # rank 0's log has the dates
             assert set(re.findall(r"^I(\d{4}) ", results[0][1], re.MULTILINE)) - {time.strftime("%m%d")}
         assert bytes_of(self.folder, "run", self.ITERATIONS) == self.expected
-        return 0  # no clock tells how long it took
+        return 0  # no clock shows how long it took
 
 
 FAULTS = {"full disk": FullDisk, "another solver": lambda *place: AnotherFile(*place, "solver"),
@@ -189,7 +189,7 @@ def test_ends_as_it_should(fault):
 
 @pytest.mark.parametrize("fault", FAULTS, indirect=True)
 def test_a_hundred_times(fault, request):
-    """At random steps, a random rank."""
+    """Chooses random steps and a random rank."""
     slow()
     chance = random.Random(1)
     longest = max(fault.strike(chance) for _ in range(int(os.environ.get("CAFFE_HARMS", "100"))))

@@ -1,4 +1,4 @@
-"""What signals do to a run: nothing when told so, a snapshot and an end when not, an end at any time."""
+"""The effects of signals on a run: none if configured so, otherwise a snapshot and an end; a run can be ended at any time."""
 import ctypes
 import os
 import re
@@ -17,7 +17,7 @@ def as_a_shell_does():
 
 
 class Run:
-    """A training run; signals can be sent to it. Its log is a file, so that it never waits for who reads it."""
+    """A training run; signals can be sent to it. Its log is a file, so it never waits for a reader."""
 
     def __init__(self, command, log):
         self.log = log
@@ -42,7 +42,7 @@ class Run:
         self.wait_until(lambda: self.iteration() >= wanted, f"iteration {wanted}")
 
     def status(self):
-        """Its exit status, as soon as it has ended."""
+        """The exit status, as soon as the run has ended."""
         try:
             return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -72,7 +72,7 @@ def training(tmp_path, program, solver):
 @pytest.mark.parametrize("name", ["int", "hup", "term"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_signal_whose_effect_is_none_is_ignored(training, name, workers, tmp_path):
-    """`-sighup_effect none` is for runs that survive a closed terminal; it once ended them."""
+    """`-sighup_effect none` is for runs that survive a closed terminal; once it ended them."""
     run = training(f"-sig{name}_effect=none", f"-workers={workers}")
     run.process.send_signal(getattr(signal, f"SIG{name.upper()}"))
     run.goes_on()
@@ -94,7 +94,7 @@ class Impatient(caffe.Layer):
 
 @pytest.mark.parametrize(("flag", "name", "snapshots"), [("-sigint_effect=none", "INT", 0), ("-sighup_effect=snapshot", "HUP", 1)])
 def test_a_signal_before_the_solver_is_there_does_not_end_the_run(flag, name, snapshots, tmp_path, program, monkeypatch):
-    """A layer sends it while the net is built."""
+    """A layer sends the signal while the net is built."""
     (tmp_path / "impatient.py").write_text(IMPATIENT)
     (tmp_path / "solver.prototxt").write_text(f"""base_lr: 0.1 lr_policy: "fixed" max_iter: 2 snapshot_after_train: false
 snapshot_prefix: "{tmp_path}/run" net_param {{
@@ -115,7 +115,7 @@ def test_ctrl_c_stops_with_a_snapshot(training, tmp_path):
     assert len(list(tmp_path.glob("run_iter_*.solverstate"))) == 1
 
 
-# Products of fully connected layers and their gradients, for which libraries use the stack pointer themselves.
+# Products of fully connected layers and their gradients: in these, libraries use the stack pointer themselves.
 PRODUCTS = """
 layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
   shape { dim: 64 dim: 1 dim: 28 dim: 28 } shape { dim: 64 dim: 10 }
@@ -132,7 +132,7 @@ layer { name: "l" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "l" }
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_storm_of_signals_changes_nothing(threads, tmp_path, program, monkeypatch):
-    """Their handlers' frames once went into the heap."""
+    """The frames of their handlers were once written into the heap."""
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     (tmp_path / "solver.prototxt").write_text(
         f'base_lr: 1e-6 lr_policy: "fixed" max_iter: 10000000 display: 1 random_seed: 1 net_param {{ {PRODUCTS} }}')
@@ -153,7 +153,7 @@ def test_a_storm_of_signals_changes_nothing(threads, tmp_path, program, monkeypa
 
 @pytest.fixture
 def stalled(tmp_path, program):
-    """A run whose reader waits for ever: its image list ends with a pipe that nobody writes to."""
+    """A run whose reader waits for ever: the last entry of its image list is a pipe that nobody writes to."""
     (tmp_path / "gray.pgm").write_bytes(b"P5 16 16 255\n" + bytes(256))
     os.mkfifo(tmp_path / "pipe.jpg")
     (tmp_path / "list").write_text(f"{tmp_path}/gray.pgm 1\n" * 24 + f"{tmp_path}/pipe.jpg 0\n")
@@ -178,15 +178,15 @@ layer { name: "l" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "los
         run.end()
 
 
-# The watchdog says this when training waits for the pipe. On a busy machine it may first say that the reader has come
-# there while the run is still starting.
+# The watchdog prints this when training waits for the pipe. On a busy machine it may first print that the reader has reached
+# the pipe while the run is still starting.
 HANGS = r"No progress for 0\.5 s: (?=.*pipe\.jpg)(?=.*waits for the (parsers|reader) of)"
 
 
 def press_twice_at_once(process):
-    """One press of the keys, passed on by a script: two signals that wait together until the stopped process goes on.
+    """One press of the keys, passed on by a script: two signals that are pending together until the stopped process continues.
 
-    Two signals of a process would be one; the second one is the main thread's own.
+    Two signals to the process would be merged; the second one is for the main thread.
     """
     process.send_signal(signal.SIGSTOP)
     process.send_signal(signal.SIGINT)
@@ -199,7 +199,7 @@ def test_a_second_ctrl_c_ends_a_run_whose_reader_hangs(stalled):
     run.wait_for(HANGS)
     press_twice_at_once(run.process)
     run.wait_for("Ctrl-C once more")
-    time.sleep(0.8)  # or longer: no longer the same press
+    time.sleep(0.8)  # or longer: a separate press
     assert run.process.poll() is None
     run.process.send_signal(signal.SIGINT)
     assert run.status() == -signal.SIGINT
@@ -209,19 +209,19 @@ def test_a_second_ctrl_c_ends_a_run_whose_reader_hangs(stalled):
 def test_the_watchdog_names_what_hangs(stalled):
     run = stalled("-watchdog_seconds=0.5")
     run.wait_for(HANGS)
-    assert run.process.poll() is None  # it only says so
+    assert run.process.poll() is None  # it only prints this
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_watchdog_ends_a_run_that_hangs_with_a_snapshot(stalled, tmp_path, program, run, workers):
-    # Longer than a busy machine makes a step.
+    # Longer than a step on a busy machine.
     hanging = stalled("-watchdog=abort", "-watchdog_seconds=4", f"-workers={workers}")
     assert hanging.status() == 1
     log = hanging.log.read_text()
     assert "No progress for 4 s" in log and "was told to end" in log and "pipe.jpg" in log
     states = list(tmp_path.glob("snap_iter_*.solverstate"))
     assert len(states) == 1
-    # The record that could not be read comes next, and is readable now: all 25, again and again.
+    # The record that could not be read comes next, and is readable now: all 25, repeatedly.
     os.remove(tmp_path / "pipe.jpg")
     (tmp_path / "pipe.jpg").write_bytes((tmp_path / "gray.pgm").read_bytes())
     iteration = int(states[0].stem.split("_")[-1])
@@ -235,7 +235,7 @@ def test_the_watchdog_ends_a_run_that_hangs_with_a_snapshot(stalled, tmp_path, p
 
 
 def test_a_process_that_was_stopped_has_not_hung(training):
-    """SIGSTOP, as clusters suspend jobs: the time until SIGCONT is none in which the run could have got further."""
+    """SIGSTOP suspends a job, as clusters do: the time until SIGCONT does not count, because the run could make no progress."""
     run = training("-watchdog=abort", "-watchdog_seconds=3")
     for _ in range(2):
         run.process.send_signal(signal.SIGSTOP)

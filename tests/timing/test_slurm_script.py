@@ -9,7 +9,7 @@ import pytest
 from programs import BINARIES, ROOT, Deadline, wait_for_line
 from test_code_blocks import blocks_of
 
-# Takes srun's own option away, says its process and becomes the program.
+# Removes srun's own option, writes its process number and becomes the program.
 SRUN = '#!/bin/sh\nshift\necho $$ >srun.pid\nexec "$@"\n'
 SCONTROL = '#!/bin/sh\necho "$@" >>scontrol.log\n'
 

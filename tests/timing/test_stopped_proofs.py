@@ -1,4 +1,4 @@
-"""scripts/run_proofs.py and scripts/run_cpp_tests.py that are stopped end what they have started, and begin nothing else."""
+"""If scripts/run_proofs.py and scripts/run_cpp_tests.py are stopped, they end what they have started, and start nothing else."""
 import os
 import signal
 import subprocess
@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import process_groups  # noqa: E402  pylint: disable=wrong-import-position
 
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-# Says its own process and a child's, both of which would run for long.
+# Writes its own process number and a child's; both would run for long.
 PYTHON = """import os, subprocess
 def test_that_hangs():
     with subprocess.Popen(["sleep", "600"]) as child, open("pids.log", "w") as pids:
@@ -29,9 +29,9 @@ wait
 
 
 def stop(command, folder, environment, number):
-    """Sends a signal when the test has said its processes; the status, what was said, and the processes."""
+    """Sends a signal when the test has written its processes. Returns the status, the output, and the processes."""
     os.mkfifo(folder / "pids.log")
-    # What it leaves running would keep a pipe open.
+    # Processes that it leaves running would keep a pipe open.
     with open(folder / "said.log", "w") as said, \
             subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said,
                              stderr=subprocess.STDOUT) as process, Deadline(process):

@@ -1,4 +1,4 @@
-"""scripts/stress_tests.sh that is stopped ends what it has started."""
+"""If scripts/stress_tests.sh is stopped, it ends the processes that it has started."""
 import os
 import signal
 import subprocess
@@ -9,7 +9,7 @@ from processes import ends, is_alive, line_from
 from programs import Deadline
 from stress_tree import make_tree  # pylint: disable=unused-import
 
-# Says its own process and a child's, both of which would run for long.
+# Writes its own process number and a child's; both would run for long.
 TEST = """
 import os, subprocess
 
@@ -27,7 +27,7 @@ def test_what_it_has_started_ends(tree, number):
     (tree.root / "tests" / "timing" / "test_hanging.py").write_text(TEST.format(pids=str(pids)))
     with subprocess.Popen(tree.command("--busy", "2"), env=tree.environment, text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          # SIGINT would be ignored in what is started in the background.
+                          # Processes started in the background would ignore SIGINT.
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as stress, Deadline(stress):
         started = list(map(int, line_from(pids, stress).split()))
         listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(stress.pid)], text=True, stdout=subprocess.PIPE, check=True)

@@ -1,4 +1,4 @@
-// caffe classify, caffe detect and caffe segment, from outside.
+// Runs caffe classify, caffe detect and caffe segment as programs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Outcome;
 
-// Nets without weights: the classes are the means of the channels, and the detector finds one thing
-// in the middle.
+// Nets without weights: the class scores are the means of the channels, and the detector finds one
+// object in the middle.
 constexpr const char* kColors = R"(
   layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 } } }
   layer { name: "pool" type: "Pooling" bottom: "data" top: "color"
@@ -84,7 +84,7 @@ TEST_F(AskNetTest, WhatTheNetKnowsNeedsNoFlags) {
   const Outcome outcome = Run("classify known.prototxt blue.png --top=1");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("50.0000 - \"blue\""));
-  // What the user says counts.
+  // The user's options take precedence.
   EXPECT_THAT(Run("classify known.prototxt blue.png --top=1 --mean_values=0 --scale=1").output,
               HasSubstr("200.0000 - \"blue\""));
   Write("names.txt", "a\nb\nc\n");
@@ -93,7 +93,7 @@ TEST_F(AskNetTest, WhatTheNetKnowsNeedsNoFlags) {
 }
 
 TEST_F(AskNetTest, ImagesAreResizedAsTheNetKnows) {
-  // The left half is blue; the centre of 4x6 of an image of 4x12 is half of each half.
+  // The left half is blue; the centre of 4x6 in an image of 4x12 contains half of each half.
   cv::Mat image(32, 96, CV_8UC3, cv::Scalar(240, 0, 0));
   image.colRange(48, 96).setTo(cv::Scalar(0, 0, 240));
   cv::imwrite(folder_.path("halves.png"), image);
@@ -161,7 +161,7 @@ TEST_F(AskNetTest, FoldersAndListsNameImages) {
   EXPECT_THAT(list.output, AllOf(HasSubstr("red.png"), HasSubstr("blue.png")));
   EXPECT_EQ(Run("classify colors.prototxt --image_list=list.txt --batch=2 --short_side=8").status,
             0);
-  // As the converters and ImageData read lists.
+  // The converters and ImageData read lists in this form.
   Write("spaces.txt", "red.png\t7\nblue.png  1 \nred.png \t\r\n");
   EXPECT_EQ(Run("classify colors.prototxt --image_list=spaces.txt").status, 0);
   ASSERT_EQ(std::system(("mkdir " + folder_.path("photos") + " && mv " + folder_.path("red.png") +
@@ -239,7 +239,7 @@ TEST_F(AskNetTest, DetectDrawsBoxesOnCopies) {
   ASSERT_EQ(after.size(), before.size());
   EXPECT_NE(after.at<cv::Vec3b>(20, 48), before.at<cv::Vec3b>(20, 48));  // the right edge
   EXPECT_EQ(after.at<cv::Vec3b>(2, 2), before.at<cv::Vec3b>(2, 2));
-  // Images of one name do not overwrite each other.
+  // Images with the same name do not overwrite each other.
   EXPECT_EQ(Run("detect detector.prototxt red.png ./red.png --draw=found").status, 0);
   EXPECT_FALSE(cv::imread(folder_.path("found/red_1.png")).empty());
   Paint("red_1.png", {30, 60, 240});

@@ -1,4 +1,4 @@
-// The program `caffe` from outside: exit status and output.
+// Runs the program `caffe` and checks exit status and output.
 #include <gmock/gmock.h>
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
@@ -117,7 +117,7 @@ TEST_F(CaffeToolTest, AWrongOverrideLeavesNoHalfLine) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("] Override")));
 }
 
-// Where there is a GPU these commands would run on it.
+// On a machine with a GPU these commands would run on it.
 TEST_F(CaffeToolTest, AGpuThatIsNotThereIsOneLine) {
   if (Run("device_query -gpu 0").status == 0) GTEST_SKIP() << "this machine has a GPU";
   ASSERT_EQ(Run("train -solver solver.prototxt").status, 0);
@@ -143,7 +143,7 @@ TEST_F(CaffeToolTest, AGpuThatIsNotThereIsOneLine) {
     EXPECT_EQ(outcome.status, 1) << command;
     EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << command << "\n"
                                                                                  << outcome.output;
-    // Of a build without CUDA, of a machine without a driver, with an old one, without a GPU.
+    // A build without CUDA, a machine without a driver, with an old one, or without a GPU.
     EXPECT_THAT(outcome.output,
                 ContainsRegex("this build has no cuda device|no NVIDIA driver is loaded|install a "
                               "newer driver|there is no device|check with nvidia-smi"))
@@ -196,7 +196,7 @@ TEST_F(CaffeToolTest, TrainsResumesAndTests) {
     EXPECT_THAT(train.output, HasSubstr(line));
   }
   EXPECT_FALSE(Exists("solver.tempfile"));
-  // The line that log parsers take apart: no year before month and day.
+  // The line that log parsers read: no year before month and day.
   EXPECT_THAT(
       train.output,
       ContainsRegex(
@@ -271,7 +271,7 @@ TEST_F(CaffeToolTest, PlansAndTimesWithoutData) {
   const std::string data =
       "layer { name: 'd' type: 'Data' top: 'x' top: 't' include { phase: TRAIN } "
       "data_param { source: 'no_db' batch_size: 4 } ";
-  // What is for the other phase does not matter.
+  // Options for the other phase do not matter.
   Write("cropped.prototxt",
         data +
             "transform_param { crop_size: 6 } } layer { name: 'd' type: 'Data' top: 'x' top: "
@@ -292,7 +292,7 @@ TEST_F(CaffeToolTest, PlansAndTimesWithoutData) {
   EXPECT_THAT(Run("plan open_solver.prototxt --input x=2,3,5,5 --input t=2").output,
               AllOf(HasSubstr("2x75"), HasSubstr("Solver state: ")));
   ExpectFailure("plan open.prototxt --input z=2", "writes 'z'; written: t, x");
-  // Who makes the list that is missing would learn the rest only then.
+  // Otherwise the user would learn of the second error only after creating the missing list.
   Write("unknown.prototxt",
         "layer { name: 'd' type: 'ImageLabelmapDat' top: 'x' top: 't' "
         "image_data_param { source: 'no_list' batch_size: 4 } }" +
@@ -376,7 +376,7 @@ TEST_F(CaffeToolTest, MakesTheFolderOfSnapshots) {
   EXPECT_TRUE(Exists("runs/first/line_iter_1.solverstate"));
 }
 
-// Errors that are found after parsing say where the layer is.
+// Errors that are found after parsing name the position of the layer.
 TEST_F(CaffeToolTest, SaysWhereAWrongLayerIs) {
   const std::string data =
       "layer { name: 'x' type: 'DummyData' top: 'x' include { phase: TRAIN }\n"
@@ -409,7 +409,7 @@ TEST_F(CaffeToolTest, SaysWhereAWrongLayerIs) {
                 "wrong.prototxt:3:1: layer 'ip' (InnerProduct): unknown bottom 'x' in phase TEST");
 }
 
-// A file that takes the number of a closed stream would get what is printed.
+// A file that gets the descriptor of a closed stream would receive the output.
 TEST_F(CaffeToolTest, ClosedStreamsLeaveTheFilesOfARunAlone) {
   Run("train solver.prototxt -run_dir run 2>&-; true");
   std::istringstream lines(Read("run/metrics.jsonl"));

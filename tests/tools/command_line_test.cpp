@@ -61,7 +61,7 @@ class CommandLineTest : public ::testing::Test {
     EXPECT_THAT(outcome.output, HasSubstr(text)) << arguments;
   }
 
-  // As `caffe help` lists them.
+  // The commands listed by `caffe help`.
   std::vector<std::string> Commands() const {
     std::istringstream lines(Run("help").output);
     std::vector<std::string> commands;

@@ -1,4 +1,4 @@
-// The programs that make databases, from outside: exit status, output and what they write.
+// Runs the programs that create databases, and checks exit status, output and databases.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -54,7 +54,7 @@ class ConvertToolsTest : public ::testing::Test {
     EXPECT_THAT(outcome.output, HasSubstr(text)) << arguments;
   }
 
-  // The records as they lie in the database.
+  // The records in the order of the database.
   std::vector<Record> ReadDatabase(const std::string& name) const {
     const auto reader = data::OpenRecordReader(DataParameter::LMDB, folder_.path(name));
     std::vector<Record> records;
@@ -296,7 +296,7 @@ TEST_F(ConvertToolsTest, CifarBatches) {
 }
 
 // Converters that are stopped in the middle, each by several signals. The simulated disk raises
-// them at one operation, so that it is always the same moment.
+// them at one operation, so that it always happens at the same moment.
 class StoppedConverterTest : public ConvertToolsTest,
                              public ::testing::WithParamInterface<std::tuple<std::string, int>> {
  protected:
@@ -318,9 +318,9 @@ class StoppedConverterTest : public ConvertToolsTest,
     }
   }
 
-  // `operation`: as in CAFFE_DISK_FAULT.
+  // `operation` has the form of CAFFE_DISK_FAULT.
   Outcome RunAndStop(const std::string& command, const std::string& operation, int signal) const {
-    // Who starts tests in the background ignores SIGINT.
+    // Tests that are started in the background ignore SIGINT.
     return Run(command, "",
                StrCat("exec env --default-signal LD_PRELOAD=", Disk(),
                       " CAFFE_DISK_LOG=/dev/null CAFFE_DISK_FOLDER='", folder_.path(),
@@ -357,7 +357,7 @@ TEST_P(StoppedConverterTest, LeavesNothingUnderTheFinalName) {
   const auto& [command, signal] = GetParam();
   if (!HasDisk()) GTEST_SKIP() << "sanitizers build no simulated disk";
   const std::set<std::string> before = Files();
-  const Outcome outcome = RunAndStop(command, "fsync:2", signal);  // of the second commit
+  const Outcome outcome = RunAndStop(command, "fsync:2", signal);  // in the second commit
   EXPECT_EQ(outcome.signal, signal) << outcome.status << outcome.output;
   const std::set<std::string> left = Files();
   if (signal != SIGKILL) {
@@ -367,7 +367,7 @@ TEST_P(StoppedConverterTest, LeavesNothingUnderTheFinalName) {
   for (const std::string& name : left) {
     EXPECT_TRUE(before.count(name) > 0 || name.ends_with(".partial")) << name;
   }
-  // The next run begins anew.
+  // The next run starts again.
   EXPECT_TRUE(HasPartial());
   Write("images", Idx({1, 1, 1}, "x"));
   Write("labels", Idx({1}, "\1"));
@@ -380,13 +380,13 @@ TEST_P(StoppedConverterTest, LeavesNothingUnderTheFinalName) {
 TEST_F(StoppedConverterTest, AMeanThatIsStoppedLeavesNoFile) {
   if (!HasDisk()) GTEST_SKIP() << "sanitizers build no simulated disk";
   ExpectSuccess("convert_mnist_data", "images labels db", "Wrote");
-  // When the database's lock file is opened, before the first record.
+  // At the opening of the database's lock file, before the first record.
   const Outcome outcome = RunAndStop("compute_image_mean db mean.binaryproto", "open:1", SIGTERM);
   EXPECT_EQ(outcome.signal, SIGTERM) << outcome.status << outcome.output;
   EXPECT_EQ(Files().count("mean.binaryproto"), 0u);
 }
 
-// A limit of a file's size stands in for a full disk.
+// A limit on the file size stands in for a full disk.
 TEST_F(StoppedConverterTest, AFullDiskLeavesNothing) {
   const std::set<std::string> before = Files();
   const Outcome outcome =

@@ -1,4 +1,4 @@
-// caffe data verify, stat, head and bench, from outside.
+// Runs caffe data verify, stat, head and bench.
 #include <gmock/gmock.h>
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
@@ -44,7 +44,7 @@ class DataCommandsTest : public ::testing::Test {
     return datum.SerializeAsString();
   }
 
-  // The images and two bad records.
+  // Creates a database with the images and two bad records.
   void MakeBroken() const {
     const auto reader = data::OpenRecordReader(DataParameter::LMDB, folder_.path("images"));
     const auto writer = data::CreateRecordWriter(DataParameter::LMDB, folder_.path("broken"));
@@ -74,7 +74,7 @@ class DataCommandsTest : public ::testing::Test {
   }
   google::protobuf::Struct Json(const std::string& arguments, int status = 0) const {
     google::protobuf::Struct json;
-    // Behind the line that says what is wrong, which no level of the log hides.
+    // The JSON follows the error line, which is shown at every log level.
     const std::string output = Output(arguments + " --json --minloglevel=3", status);
     const std::string text = output.substr(std::min(output.find('{'), output.size()));
     EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text, &json).ok()) << text;

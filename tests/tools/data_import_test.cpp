@@ -1,4 +1,4 @@
-// caffe data import from outside: what it writes, and what it says of a set.
+// Runs caffe data import, and checks its databases and its reports.
 #include <gmock/gmock.h>
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
@@ -76,7 +76,7 @@ class DataImportTest : public ::testing::Test {
     }
     return records;
   }
-  // How many records have each label.
+  // The number of records with each label.
   std::map<int, int> Labels(const std::string& name) const {
     std::map<int, int> labels;
     for (const auto& [key, datum] : Records(name)) ++labels[datum.label()];
@@ -105,7 +105,7 @@ TEST_F(DataImportTest, MakesADatabaseOfAFolderOfClasses) {
   EXPECT_EQ(Read("db/labels.txt"), "cat\ndog\n");
 }
 
-// The other half of the way from photographs to answers.
+// The second half of the way from photographs to answers.
 TEST_F(DataImportTest, ClassifyReadsTheNamesOfTheClasses) {
   for (const char* name : {"item", "n02123045 tabby, tabby cat", "red"}) {
     Image(StrCat("photos/", name, "/0.png"), Plain(10, 20, 30));
@@ -123,7 +123,7 @@ TEST_F(DataImportTest, ClassifyReadsTheNamesOfTheClasses) {
                                     HasSubstr(" - \"item\"\n")));
 }
 
-// BVLC's Data layer reads neither, so both are stored as PNG files of 8 bits.
+// BVLC's Data layer reads neither, so both are stored as 8-bit PNG files.
 TEST_F(DataImportTest, ReadsGifAnd16BitImages) {
   Photos(1, 1);
   Image("photos/cat/1.png", cv::Mat(20, 30, CV_16UC3, cv::Scalar(0x0a00, 0x14ff, 0x1e80)));
@@ -207,7 +207,7 @@ TEST_F(DataImportTest, NamesBrokenFilesAndLeavesThemOut) {
   EXPECT_FALSE(fs::exists(folder_.path("none.partial")));
 }
 
-// LMDB maps its lock file, and on a full disk the first access to that is SIGBUS.
+// LMDB maps its lock file, and on a full disk the first access to it raises SIGBUS.
 TEST_F(DataImportTest, WritesNoLockFile) {
   Photos(1, 1);
   Import("photos db");
@@ -220,7 +220,7 @@ TEST_F(DataImportTest, LeavesOutWhatIsNoFile) {
   for (const char* name : {"photos/loop", "photos/cat/loop.png"}) {
     fs::create_symlink(fs::path(name).filename(), folder_.path(name));
   }
-  // Reading it would wait for somebody who writes.
+  // Reading it would wait for a writer.
   ASSERT_EQ(mkfifo(folder_.path("photos/cat/pipe.png").c_str(), 0600), 0);
   const std::string report = Import("photos db");
   EXPECT_THAT(report, AllOf(HasSubstr("4 images"), HasSubstr("loop: lies beside"),
@@ -342,7 +342,7 @@ TEST_F(DataImportTest, TwoWordsNameTheCommand) {
   EXPECT_THAT(Run("help data import").output, HasSubstr("caffe data import: make a database"));
 }
 
-// Data layers decode records as they are stored, so a photograph is stored upright.
+// Data layers decode records as stored, so a photograph is stored upright.
 TEST_F(DataImportTest, PhotographsAreStoredUpright) {
   Image("photos/cat/0.jpg", Plain(10, 20, 30));
   const std::string on_its_side(

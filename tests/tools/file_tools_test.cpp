@@ -1,4 +1,4 @@
-// The small programs that read and write nets, label maps and features, from outside.
+// Runs the small programs that read and write nets, label maps and features.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ class FileToolsTest : public ::testing::Test {
     return text.str();
   }
 
-  // Runs a program in the test's folder and expects its exit status; returns what it said.
+  // Runs a program in the test's folder and expects its exit status; returns its output.
   std::string Run(const std::string& command, int status = 0) const {
     const testing::Outcome outcome = testing::RunProgram(folder_.path(), command);
     EXPECT_EQ(outcome.status, status) << command << "\n" << outcome.output;

@@ -1,4 +1,4 @@
-// Runs a program of the build from outside, as a shell does.
+// Runs a program of the build through a shell.
 #pragma once
 
 #include <sys/wait.h>
@@ -12,14 +12,14 @@
 namespace caffe::testing {
 
 struct Outcome {
-  int status = -1;  // exit status; -1 when it ended by a signal
-  int signal = 0;   // by which it ended, where `before` makes it take the shell's place
+  int status = -1;  // exit status; -1 if it ended by a signal
+  int signal = 0;   // that ended it, if `before` makes it replace the shell
   std::string output;
 };
 
 // `command` is the name of a program in the build's bin/ and its arguments; it runs in `folder`.
-// Standard output and standard error come together. `before` is what the shell reads in front of
-// the program: other commands, or "exec env NAME=VALUE".
+// Standard output and standard error are combined. `before` is shell text before the program: other
+// commands, or "exec env NAME=VALUE".
 inline Outcome RunProgram(const std::string& folder, const std::string& command,
                           const std::string& before = "") {
   const std::string line =

@@ -1,4 +1,4 @@
-// caffe time: what it feeds, what it times and what it writes.
+// Tests of caffe time: its input data, its measurements and its output.
 #include <gmock/gmock.h>
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
@@ -36,7 +36,7 @@ class TimeToolTest : public ::testing::Test {
   caffe::testing::Outcome Run(const std::string& arguments) const {
     return caffe::testing::RunProgram(folder_.path(), "caffe time net.prototxt " + arguments);
   }
-  // What the program writes to standard output.
+  // The program's standard output as JSON.
   google::protobuf::Struct Json(const std::string& arguments) const {
     const caffe::testing::Outcome outcome = caffe::testing::RunProgram(
         folder_.path(), "caffe time net.prototxt --json " + arguments + " 2>log.txt | cat");
@@ -82,7 +82,7 @@ TEST_F(TimeToolTest, ABatchOfNoiseTakesThePlaceOfTheData) {
   EXPECT_EQ(Number(json, "plans_built"), 0);
 }
 
-// A batch so large that a pass takes a hundred times as long as an update.
+// The batch is so large that a pass takes a hundred times as long as an update.
 TEST_F(TimeToolTest, AnUpdateHasItsOwnTime) {
   const google::protobuf::Struct json = Json("--batch=4000 --update --iterations=30");
   EXPECT_GT(Number(json, "update_ms"), 0);
@@ -104,13 +104,13 @@ TEST_F(TimeToolTest, EachStepHasItsTimeBytesAndOperations) {
   EXPECT_EQ(convolution->fields().at("layers").string_value(), "conv");
   EXPECT_GT(Number(*convolution, "ms"), 0);
   EXPECT_GT(Number(*convolution, "bytes"), 0);
-  // 6 images, 6 x 6 places, 4 outputs, 3 x 3 x 3 factors, a multiplication and an addition each.
+  // 6 images, 6 x 6 positions, 4 outputs, 3 x 3 x 3 factors, one multiplication and addition each.
   EXPECT_EQ(Number(*convolution, "flops"), 6 * 36 * 4 * 27 * 2);
   EXPECT_EQ(Number(json.fields().at("captured").struct_value(), "stretches"), 0);
 }
 
-// Of seven classes chance has ln 7 = 1.95; of labels that are all zero, or of images that are all
-// alike, every item would have one loss.
+// For seven classes, chance gives ln 7 = 1.95; with labels that are all zero, or images that are
+// all equal, every item would have the same loss.
 TEST_F(TimeToolTest, TheNoiseHasLabelsOfAllClasses) {
   const caffe::testing::Outcome outcome = Run("--batch=64 --iterations=1");
   EXPECT_EQ(outcome.status, 0) << outcome.output;

@@ -1,4 +1,4 @@
-// Commands around a training: find-lr, test --iterations=all, plan and train with epochs.
+// Commands related to training: find-lr, test --iterations=all, plan and train with epochs.
 #include <gmock/gmock.h>
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
@@ -122,7 +122,7 @@ TEST_F(TrainingToolsTest, TrainsAndPlansEpochs) {
                     HasSubstr("Iteration 15, Testing net (#0)"), HasSubstr(", gradient norm = ")));
   for (const char* name : {"solver_iter_15.caffemodel", "solver_best.caffemodel"})
     EXPECT_TRUE(std::filesystem::exists(folder_.path(name))) << name;
-  // What the folder has of the solver trains again.
+  // The solver stored in the folder can be trained again.
   std::ostringstream solver, metrics;
   solver << std::ifstream(folder_.path("run/solver.prototxt")).rdbuf();
   EXPECT_THAT(solver.str(), HasSubstr("max_epoch: 2"));

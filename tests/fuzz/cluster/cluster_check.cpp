@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kMostRanks = 5;
 constexpr int kIterations = 6;
-constexpr int kLimitSeconds = 100;    // while ranks come together, and of runs that must not fail
-constexpr int kPromisedSeconds = 30;  // once they train
-constexpr int kRepeatedSeeds = 16;    // one of so many is run twice
+constexpr int kLimitSeconds = 100;    // while ranks join, and for runs that must not fail
+constexpr int kPromisedSeconds = 30;  // once ranks train
+constexpr int kRepeatedSeeds = 16;    // one of this many is run twice
 
 constexpr char kNet[] = R"(
   name: "cluster"
@@ -61,7 +61,7 @@ std::string Describe(const ClusterResult& result) {
   return text;
 }
 
-// Which rank an error is about; -1 where it says none.
+// The rank that an error is about, or -1 if it names none.
 int NamedRank(const std::string& error) {
   static const std::regex with_host("rank ([0-9]+) \\(host "),
       missing("within [0-9.]+ s \\(([0-9]+)"), root("rank [0-9]+, rank (0) at "),
@@ -73,8 +73,8 @@ int NamedRank(const std::string& error) {
   return -1;
 }
 
-// Who came to rank 0 when it was about to end is sent to rank 0's error, which has to name the
-// rank.
+// A rank that joined when rank 0 was about to end is referred to rank 0's error, which has to name
+// the failed rank.
 bool SendsToRank0(const std::string& error) {
   return error.find("its own message says why") != std::string::npos;
 }
@@ -83,7 +83,7 @@ bool MustNotBeNoticed(Fault::Kind kind) {
   return kind == Fault::kNone || kind == Fault::kPause || kind == Fault::kOutage;
 }
 
-// Whether the rank itself, which may not have heard of what the others know, may name another one.
+// Returns whether the rank, which may lack information that the others have, may name another one.
 bool MayNameAny(const Fault& fault, int rank) {
   switch (fault.kind) {
     case Fault::kCut:
@@ -108,7 +108,7 @@ bool HasGone(const Fault& fault, int rank) {
   return rank == fault.rank && (fault.kind == Fault::kKill || fault.kind == Fault::kPowerCut);
 }
 
-// A finding, or nothing. A rank that has done all its work before it hears of a fault is fine.
+// Returns a finding, or nothing. A rank may finish all its work before it learns of a fault.
 std::string FaultyEnd(const Fault& fault, const ClusterResult& result,
                       const std::string& expected) {
   if (!result.have_all_ended) return "it hangs";
@@ -134,7 +134,7 @@ std::string FaultyEnd(const Fault& fault, const ClusterResult& result,
   return "";
 }
 
-// An error of a layer or of the disk reaches all with its text.
+// Checks that an error of a layer or of the disk reaches all ranks with its text.
 std::string TextMissing(const Fault& fault, const ClusterResult& result) {
   const char* const text = fault.kind == Fault::kError      ? "record 7 is damaged"
                            : fault.kind == Fault::kFullDisk ? "No space left"
@@ -147,7 +147,7 @@ std::string TextMissing(const Fault& fault, const ClusterResult& result) {
   return "";
 }
 
-// Where an error is planted, a kind that brings it to light.
+// If an error is planted, chooses a kind of fault that reveals it.
 Fault::Kind ChooseKind(Plant plant, RandomNumbers* random) {
   switch (plant) {
     case Plant::kKeepsErrorToItself:
@@ -216,7 +216,7 @@ void ClusterChecker::EmptyFolder() const {
   }
 }
 
-// A file that has a snapshot's name and is not whole, and why; empty where there is none.
+// Describes a file that has a snapshot's name but is incomplete; empty if there is none.
 std::string ClusterChecker::TornSnapshot() const {
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     const std::string file = entry.path().string(), ending = entry.path().extension().string();

@@ -1,4 +1,4 @@
-// What has to hold for a cluster's training, whatever happens to it.
+// Conditions that must hold for a cluster's training, whatever happens to it.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@ namespace caffe::fuzz {
 struct ClusterReport {
   Fault::Kind fault = Fault::kNone;
   bool has_struck = false;
-  std::string finding;  // empty: everything holds
+  std::string finding;  // empty: all conditions hold
 };
 
-// Checks clusters whose disk is a folder that it makes, and empties again and again.
+// Checks clusters whose disk is a folder that it creates, and empties for each run.
 class ClusterChecker {
  public:
   explicit ClusterChecker(std::string folder);
 
-  // The seed's cluster trains undisturbed, then with a fault, then goes on from what that left:
-  // - undisturbed, and where a fault must not be noticed, all ranks end with the bits of threads;
-  // - else all that live end within 30 s and name the rank that failed;
-  // - each file that has a snapshot's name is whole;
-  // - what goes on from the newest snapshot ends with the same bits, by another number of ranks
-  //   without errors.
+  // The seed's cluster trains undisturbed, then with a fault, then continues from the state left:
+  // - undisturbed, and if a fault must not be noticed, all ranks end with the bits of threads;
+  // - otherwise all surviving ranks end within 30 s and name the rank that failed;
+  // - each file that has a snapshot's name is complete;
+  // - a run that continues from the newest snapshot, with another number of ranks, has no errors
+  // and
+  //   ends with the same bytes.
   ClusterReport Check(uint64_t seed, Plant plant);
 
  private:

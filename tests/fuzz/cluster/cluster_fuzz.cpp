@@ -1,13 +1,13 @@
-// Trains by simulated clusters, whose network, disk and machines fail, and checks what comes of it.
+// Trains on simulated clusters whose network, disk and machines fail, and checks the results.
 //
 //   cluster_fuzz --seeds FROM COUNT [--found DIR] [--plant]   clusters of these seeds
 //
-//   --found DIR   where findings are written as seed-N.txt
-//   --plant       with planted errors: 1 unless one of each kind is noticed
+//   --found DIR   folder where findings are written as seed-N.txt
+//   --plant       with planted errors: exits with 1 unless one of each kind is noticed
 //
-// Ends with 1 where there is a finding. A cluster that ends the process, or takes more than a
-// minute, is a finding too: another process goes on behind it. A seed repeats its choices within a
-// process, which one of 16 seeds checks; from one start of the program to the next a few differ.
+// Exits with 1 if there is a finding. A cluster that ends the process, or takes more than a minute,
+// is also a finding: another process then continues. Within a process a seed repeats its choices,
+// which one of 16 seeds checks; a few choices differ between runs of the program.
 #include <glog/logging.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ namespace caffe::fuzz {
 namespace {
 
 constexpr unsigned kSecondsPerCluster = 60;
-// A process keeps the threads of simulated ones that were killed.
+// A process keeps the threads of killed simulated ones.
 constexpr uint64_t kClustersPerProcess = 100;
 
 struct Arguments {
@@ -35,9 +35,9 @@ struct Arguments {
   bool plants_errors = false;
 };
 
-// Memory that the process which runs clusters shares with the one that watches it.
+// Memory shared by the process that runs clusters and the one that watches it.
 struct Progress {
-  uint64_t seed = 0;  // the next one
+  uint64_t seed = 0;  // the next seed
   uint64_t with_findings = 0, noticed[kPlants] = {}, struck[Fault::kKinds] = {};
 };
 
@@ -64,7 +64,7 @@ ClusterReport Checked(ClusterChecker* checker, uint64_t seed, Plant plant) {
   }
 }
 
-// Threads that take turns change faster on one processor.
+// Threads that run alternately switch faster on one processor.
 void StayOnThisProcessor() {
   cpu_set_t processors;
   CPU_ZERO(&processors);

@@ -15,7 +15,7 @@
 namespace caffe::fuzz {
 namespace {
 
-// Longer than a rank may be silent, as by default, so that rank 0 tells who is missing.
+// Longer than the default time that a rank may be silent, so that rank 0 says who is missing.
 constexpr double kJoinSeconds = 30;
 
 std::string WeightsOf(const Net& net) {
@@ -41,7 +41,7 @@ MembershipOptions MembershipOf(int rank, int ranks) {
   return options;
 }
 
-// What a run's processes and its faults share; it stays as long as a thread may look at it.
+// State shared by a run's processes and its faults; it lives as long as a thread may access it.
 struct Cluster {
   ClusterOptions options;
   ClusterResult result;
@@ -55,7 +55,7 @@ struct Cluster {
   void PlantFault();
 };
 
-// A rank's process.
+// The process of a rank.
 void Cluster::Train(int rank) {
   RankResult& own = result.ranks[rank];
   omp_set_num_threads(1);
@@ -93,7 +93,7 @@ void Cluster::CutFromAll(int rank) {
   }
 }
 
-// The fault happens now.
+// Applies the fault now.
 void Cluster::Strike() {
   const Fault& fault = options.fault;
   result.has_struck = true;
@@ -170,7 +170,7 @@ ClusterResult RunCluster(const ClusterOptions& options, int limit_seconds) {
   Simulation simulation(options.simulation);
   cluster->simulation = &simulation;
   for (int rank = 0; rank < options.ranks; ++rank) {
-    // Threads that never end keep what they use.
+    // Threads that never end keep the objects that they use.
     simulation.AddProcess([cluster, rank, late = simulation.random().Below(2000)] {
       std::this_thread::sleep_for(std::chrono::milliseconds(late));
       cluster->Train(rank);

@@ -15,25 +15,25 @@ namespace caffe::fuzz {
 struct Fault {
   enum Kind {
     kNone,
-    kKill,      // the process ends without a word
-    kPowerCut,  // its machine, too: no packet says so, and the disk keeps what was synchronized
+    kKill,      // the process ends without a message
+    kPowerCut,  // its machine ends too: no packet says so, and unsynchronized data is lost
     kStop,      // SIGSTOP, until the others have ended
     kPause,     // SIGSTOP for some seconds: nothing may be noticed
-    kCut,       // the machine's network, for ever
+    kCut,       // the machine's network fails for ever
     kOutage,    // the same for some seconds
-    kPairCut,   // between two machines
-    kReset,     // of one connection, as by a firewall
+    kPairCut,   // the link between two machines fails
+    kReset,     // one connection is reset, as by a firewall
     kError,     // an exception in a layer
     kDiverge,   // a rank's weights change
-    kFullDisk,  // for some operations
+    kFullDisk,  // the disk is full for some operations
     kKinds
   };
   Kind kind = kNone;
   int rank = 0, other = 0;
   Simulation::Calls calls = Simulation::Calls::kAll;
-  int64_t call = 0;      // of these calls of the rank's process, in which it happens
-  int64_t duration = 0;  // of a pause or an outage
-  int64_t pass = 0;      // of an error; iteration, where weights change
+  int64_t call = 0;      // number of the call of the rank's process in which it happens
+  int64_t duration = 0;  // duration of a pause or an outage
+  int64_t pass = 0;      // pass of an error; iteration in which weights change
 };
 const char* NameOf(Fault::Kind kind);
 
@@ -47,27 +47,27 @@ struct ClusterOptions {
 
 struct RankResult {
   bool has_joined = false, has_ended = false;
-  std::string error;    // empty where it has trained to the end
-  std::string weights;  // their bytes
+  std::string error;    // empty if it has trained to the end
+  std::string weights;  // the bytes of the weights
 };
 
 struct ClusterResult {
   std::vector<RankResult> ranks;
-  std::vector<int64_t> calls;   // of each rank's process
-  int64_t calls_on_disk = 0;    // of rank 0
-  bool has_struck = false;      // the fault
-  bool had_all_joined = false;  // when it did
-  int other = -1;               // of a connection that was reset; -1: none was
+  std::vector<int64_t> calls;   // by each rank's process
+  int64_t calls_on_disk = 0;    // by rank 0
+  bool has_struck = false;      // the fault has happened
+  bool had_all_joined = false;  // when the fault happened
+  int other = -1;               // other end of a connection that was reset; -1: none
   int64_t seconds = 0;          // from the fault until all others had ended
-  bool have_all_ended = true;   // that could
+  bool have_all_ended = true;   // those that could
   uint64_t trace = 0;
 };
 
-// Each rank resumes from the newest snapshot on the disk. Without a word after `limit_seconds` from
-// the fault, or from the beginning where there is none, ranks count as hanging.
+// Each rank resumes from the newest snapshot on the disk. Ranks count as hanging if they have not
+// ended `limit_seconds` after the fault, or after the beginning if there is no fault.
 ClusterResult RunCluster(const ClusterOptions& options, int limit_seconds);
 
-// The same training by threads of one process, without a simulation; the weights of worker 0.
+// The same training with threads of one process, without a simulation; the weights of worker 0.
 std::string WeightsOfThreads(const SolverParameter& solver, int ranks);
 
 }  // namespace caffe::fuzz

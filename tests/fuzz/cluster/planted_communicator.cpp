@@ -63,7 +63,7 @@ class PlantedCommunicator final : public Communicator {
     }
   }
 
-  // In an order that the time decides, alike on all ranks.
+  // Sums in an order that depends on time, equal on all ranks.
   void SumFrom(const TensorView* tensor) {
     const auto* own = tensor->as<char>();
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();

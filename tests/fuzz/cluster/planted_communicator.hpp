@@ -1,4 +1,4 @@
-// A Communicator with an error, for checks that have to notice it.
+// A Communicator with an error that checks have to notice.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@ namespace caffe::fuzz {
 
 enum class Plant {
   kNone,
-  kSumInOrderOfArrival,  // instead of that of the ranks
-  kKeepsErrorToItself,   // a rank that fails tells nobody, and goes on sending heartbeats
-  kIgnoresLoss,          // a rank that is told that another one is lost goes on waiting
+  kSumInOrderOfArrival,  // instead of the order of the ranks
+  kKeepsErrorToItself,   // a rank that fails tells nobody, and continues sending heartbeats
+  kIgnoresLoss,          // a rank that learns that another one is lost continues waiting
   kNamesFilesAtOnce,     // snapshots get their names before their bytes
   kNoSynchronization,    // files are not synchronized
   kRecordShift,          // a resumed run begins one record too late
@@ -20,7 +20,7 @@ constexpr int kPlants = 7;
 
 const char* NameOf(Plant plant);
 
-// `communicator` with the planted error, or itself where it has none.
+// Returns `communicator` with the planted error, or unchanged if there is none.
 std::shared_ptr<Communicator> WithPlant(Plant plant, std::shared_ptr<Communicator> communicator);
 
 }  // namespace caffe::fuzz

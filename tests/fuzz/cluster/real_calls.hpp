@@ -1,4 +1,4 @@
-// The system's own functions, behind those of simulated_calls.cpp.
+// The system's own functions, which simulated_calls.cpp replaces.
 #pragma once
 
 #include <dlfcn.h>

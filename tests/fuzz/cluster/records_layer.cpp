@@ -13,7 +13,7 @@ RecordFaults the_record_faults;
 
 namespace {
 
-// Top 0 rows of numbers, top 1 what they should become; `dummy_data_param` has their shapes.
+// Top 0 has rows of numbers, top 1 their targets; `dummy_data_param` has their shapes.
 class SimulatedRecordsLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -44,7 +44,7 @@ class SimulatedRecordsLayer final : public Layer {
  private:
   struct Reading {
     DataPlace place;
-    uint64_t next = 0;  // record, of all ranks together
+    uint64_t next = 0;  // next record, counted over all ranks
     int64_t passes = 0;
 
     void Fill(const KernelContext& ctx) {

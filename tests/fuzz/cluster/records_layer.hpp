@@ -1,16 +1,16 @@
-// Records of a simulated cluster: a layer of type "SimulatedRecords", whose records follow from
-// their numbers.
+// Records of a simulated cluster: a layer of type "SimulatedRecords", whose records are derived
+// from their numbers.
 #pragma once
 
 #include <cstdint>
 
 namespace caffe::fuzz {
 
-// What goes wrong in these layers, of all nets of this process.
+// Faults of these layers, for all nets of this process.
 struct RecordFaults {
-  int failing_rank = -1;     // throws instead of its batch
-  int64_t failing_pass = 0;  // from 0
-  int64_t shift = 0;         // a planted error: where a resumed run goes on is off by so many
+  int failing_rank = -1;     // throws instead of giving its batch
+  int64_t failing_pass = 0;  // counted from 0
+  int64_t shift = 0;         // planted error: a resumed run continues this many records off
 };
 extern RecordFaults the_record_faults;
 

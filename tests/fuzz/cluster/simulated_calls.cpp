@@ -1,6 +1,6 @@
-// The system's calls as simulated threads see them: this program's functions of these names come
-// before those of the system's libraries, also for libcaffe and the standard library. Other threads
-// get the system's own.
+// The system's calls as simulated threads see them: this program's functions with these names take
+// precedence over those of the system's libraries, also for libcaffe and the standard library.
+// Other threads get the system's functions.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -33,7 +33,7 @@ int64_t NanosecondsOf(const timespec& time) {
   return int64_t{time.tv_sec} * kSecond + time.tv_nsec;
 }
 
-// As the system's calls return it.
+// Converts a number to the return value of a system call.
 template <typename Number>
 Number Result(Number number) {
   if (number >= 0) return number;
@@ -79,7 +79,7 @@ SimulatedDisk* DiskOf(int descriptor) {
                                                                      : nullptr;
 }
 
-// Others come first; whether the disk has room then.
+// Lets other threads run first. Returns whether the disk then has room.
 bool HasRoom(SimulatedDisk* disk) {
   Simulation::Current()->Enter(Simulation::Calls::kOnDisk);
   if (disk->HasRoom()) return true;
@@ -96,7 +96,7 @@ int OpenOnDisk(SimulatedDisk* disk, const char* path, int flags, mode_t mode) {
   return descriptor;
 }
 
-// A process may be killed, and the power cut, between two parts.
+// Between two parts, a process may be killed or the power cut.
 ssize_t WriteToDisk(SimulatedDisk* disk, int descriptor, const char* bytes, size_t count) {
   if (!HasRoom(disk)) return -1;
   if (count > 1 && Simulation::Current()->random().Chance(0.5)) {
@@ -206,7 +206,7 @@ int nanosleep(const timespec* time, timespec* left) {
 int socket(int family, int type, int protocol) noexcept {
   Simulation* const simulation = Simulation::Current();
   if (simulation == nullptr) return CAFFE_REAL(socket)(family, type, protocol);
-  if (family != AF_INET) return Result(-EAFNOSUPPORT);  // machines with IPv4 alone
+  if (family != AF_INET) return Result(-EAFNOSUPPORT);  // machines have only IPv4
   return simulation->network().Open();
 }
 

@@ -91,7 +91,7 @@ void SimulatedDisk::Renamed(const std::string& from, const std::string& to) {
   if (names_.count(old_name) == 0) return;
   Record({old_name, fs::path(to).filename().string(), names_.at(old_name)});
   if (options_.names_files_at_once)
-    ::unlink(from.c_str());  // links of one file stay when one is renamed
+    ::unlink(from.c_str());  // renaming one link keeps the others
 }
 
 void SimulatedDisk::Removed(const std::string& path) {
@@ -105,7 +105,7 @@ void SimulatedDisk::Closed(int descriptor) {
 void SimulatedDisk::Exit(int process) {
   for (auto one = opened_.begin(); one != opened_.end();) {
     if (one->second.process == process) {
-      CAFFE_REAL(close)(one->first);  // which also gives up its lock
+      CAFFE_REAL(close)(one->first);  // this also releases its lock
       one = opened_.erase(one);
     } else {
       ++one;
@@ -113,13 +113,13 @@ void SimulatedDisk::Exit(int process) {
   }
 }
 
-// What is not synchronized may have come to the disk, in part, or not at all.
+// Data that is not synchronized may have reached the disk completely, partly, or not at all.
 std::string SimulatedDisk::Reached(const File& file) {
   RandomNumbers& random = simulation_.random();
   const size_t size = file.pending.size();
   const size_t reached = random.Pick({size_t{0}, size, random.Next() % (size + 1)});
   std::string bytes = file.durable + file.pending.substr(0, reached);
-  // Its length may be there without its bytes.
+  // The length may have been written without the bytes.
   if (random.Chance(0.3)) bytes.resize(file.durable.size() + size);
   return bytes;
 }

@@ -1,4 +1,4 @@
-// SimulatedDisk: one folder, of which a cut of the power leaves what was synchronized.
+// SimulatedDisk: one folder that keeps only synchronized data when the power is cut.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace caffe::fuzz {
 
 class Simulation;
 
-// Files lie in a real folder; this follows what is done to them. Synchronizing a file makes its
-// bytes durable, synchronizing the folder its names. Files are written at their end and renamed
-// within the folder.
+// Files are stored in a real folder; this class tracks the operations on them. Synchronizing a file
+// makes its bytes durable, synchronizing the folder its names. Files are written at their end and
+// renamed within the folder.
 class SimulatedDisk {
  public:
   struct Options {
-    // From that operation on, and for so many, the disk is full.
+    // The disk is full from this operation on, for this many operations.
     int64_t full_from = -1, full_for = 0;
     // Planted errors: synchronizing does nothing; files get their names before their bytes.
     bool ignores_synchronization = false, names_files_at_once = false;
@@ -25,15 +25,15 @@ class SimulatedDisk {
 
   SimulatedDisk(Simulation* simulation, std::string folder, const Options& options);
 
-  // The folder becomes what the seed makes of a disk whose power is cut now. Nobody writes to it
-  // any more.
+  // The folder gets the contents of a disk whose power is cut now, chosen by the seed. Nobody
+  // writes to it any more.
   void CutPower();
 
-  // --- For the calls of simulated threads. Names are paths; other folders' are not of this disk.
+  // --- For the calls of simulated threads. Names are paths; other folders are not on this disk.
 
   bool Has(const std::string& path) const;
   bool Has(int descriptor) const { return opened_.count(descriptor) > 0; }
-  // Counts an operation; whether there is room for it.
+  // Counts an operation. Returns whether there is room for it.
   bool HasRoom();
   void Opened(int descriptor, const std::string& path, bool is_new, int process);
   void Wrote(int descriptor, const char* bytes, size_t count);
@@ -41,15 +41,15 @@ class SimulatedDisk {
   void Renamed(const std::string& from, const std::string& to);
   void Removed(const std::string& path);
   void Closed(int descriptor);
-  // The system closes what a process that has ended had opened.
+  // Closes, like the system, everything that an ended process had opened.
   void Exit(int process);
 
  private:
   struct File {
-    int number = 0;  // names of temporary files are random, and may not decide an order
+    int number = 0;  // names of temporary files are random, so they must not decide an order
     std::string durable, pending;
   };
-  struct Change {  // of the folder: each happens as a whole
+  struct Change {  // to the folder; atomic
     std::string from, to;
     std::shared_ptr<File> file;
   };

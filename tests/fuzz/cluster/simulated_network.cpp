@@ -10,8 +10,8 @@
 namespace caffe::fuzz {
 namespace {
 
-// How much later than its options say a system notices that nobody answers, at most: its timers
-// double.
+// The maximum extra time, beyond its options, until a system notices that nobody answers: its
+// timers double.
 constexpr int64_t kLatestNotice = 3 * kSecond;
 
 std::pair<int, int> PairOf(int host, int other) {
@@ -73,10 +73,10 @@ int SimulatedNetwork::Connect(int descriptor, int host, uint16_t port) {
   return -EINPROGRESS;
 }
 
-// At the host that a connection goes to.
+// Called at the host that a connection goes to.
 void SimulatedNetwork::Arrive(const std::shared_ptr<End>& from, uint16_t port) {
   if (!from->is_open) return;
-  if (IsCut(from->host, from->other_host)) {  // it is sent again
+  if (IsCut(from->host, from->other_host)) {  // the packet is sent again
     simulation_.At(simulation_.now() + kSecond, [=, this] { Arrive(from, port); });
     return;
   }
@@ -114,7 +114,7 @@ int SimulatedNetwork::Accept(int descriptor) {
   return Add(std::move(end));
 }
 
-// What is on its way comes in the order in which it was sent.
+// Packets in flight arrive in the order in which they were sent.
 void SimulatedNetwork::Push(End* to, Packet::Kind kind, std::string bytes) {
   if (kind == Packet::kReset && options_.resets_lose_packets && simulation_.random().Chance(0.5)) {
     to->in_flight.clear();
@@ -124,7 +124,7 @@ void SimulatedNetwork::Push(End* to, Packet::Kind kind, std::string bytes) {
   simulation_.At(to->last_arrival, nullptr);
 }
 
-// Takes what has arrived.
+// Receives the packets that have arrived.
 void SimulatedNetwork::Advance(End* end) {
   while (!end->in_flight.empty() && end->in_flight.front().arrives <= simulation_.now() &&
          !IsCut(end->host, end->other_host)) {
@@ -159,7 +159,7 @@ int64_t SimulatedNetwork::Send(int descriptor, const char* bytes, size_t count) 
   if (own.sends_no_more) return -EPIPE;
   const std::shared_ptr<End> other = own.other.lock();
   if (other == nullptr || !other->is_open) {
-    Push(&own, Packet::kReset, "");  // the answer of a host that knows no such connection
+    Push(&own, Packet::kReset, "");  // a host's answer about an unknown connection
     return static_cast<int64_t>(count);
   }
   size_t waiting = other->received.size();
@@ -220,7 +220,7 @@ int SimulatedNetwork::Close(int descriptor) {
   return 0;
 }
 
-// An end that is closed with bytes that nobody has read resets the connection.
+// If an end is closed with unread bytes, it resets the connection.
 void SimulatedNetwork::Shut(End* end) {
   end->is_open = false;
   for (const auto& arrival : end->arrivals) Shut(arrival.get());

@@ -13,15 +13,15 @@ namespace caffe::fuzz {
 
 class Simulation;
 
-// Host of process n has the address 10.0.0.(n + 1). Calls are those of the system that have these
-// names: they return a number, or an errno as a negative one. All descriptors are non-blocking.
+// The host of process n has the address 10.0.0.(n + 1). Methods correspond to the system's calls
+// with these names: they return a number, or a negated errno. All descriptors are non-blocking.
 class SimulatedNetwork {
  public:
   struct Options {
-    int64_t least_delay = 20'000, most_delay = 200'000;  // of a packet
-    int most_bytes = 65536;                              // that a call sends or receives
-    int buffer = 1 << 18;                                // bytes that nobody has read yet
-    // A connection that is reset loses what is in flight, as where a packet had got lost before.
+    int64_t least_delay = 20'000, most_delay = 200'000;  // delay of a packet
+    int most_bytes = 65536;                              // sent or received per call
+    int buffer = 1 << 18;                                // limit of unread bytes
+    // A connection that is reset loses the data in flight, as if a packet had been lost before.
     bool resets_lose_packets = false;
   };
 
@@ -30,7 +30,7 @@ class SimulatedNetwork {
 
   static std::string AddressOf(int host);
 
-  // Descriptors of this network, which are none of the system's.
+  // Descriptors of this network, which the system does not use.
   static bool Has(int descriptor) { return descriptor >= kFirst; }
 
   int Open();
@@ -47,7 +47,7 @@ class SimulatedNetwork {
   int Close(int descriptor);
   void KeepAlive(int descriptor);
   void SetUserTimeout(int descriptor, int64_t timeout);
-  // The connection's error, which is then forgotten.
+  // Returns the connection's error, and clears it.
   int TakeError(int descriptor);
   // Host and port of this end or the other one.
   std::pair<int, uint16_t> NameOf(int descriptor) const;
@@ -55,14 +55,14 @@ class SimulatedNetwork {
   bool IsReadable(int descriptor);
   bool IsWritable(int descriptor);
 
-  // No packet passes between two hosts until Mend(). What is sent meanwhile comes later, unless the
-  // connection has timed out.
+  // No packet passes between two hosts until Mend(). Packets that are sent meanwhile arrive later,
+  // unless the connection has timed out.
   void Cut(int host, int other);
   void Mend(int host, int other);
-  // One of the host's connections to others is reset on both sides. The other host, or -1 where
-  // there is no connection.
+  // Resets one of the host's connections on both sides. Returns the other host, or -1 if there is
+  // no connection.
   int ResetOne(int host);
-  // The system closes all descriptors of a process that has ended.
+  // Closes, like the system, all descriptors of a process that has ended.
   void Exit(int process);
 
  private:
@@ -80,17 +80,17 @@ class SimulatedNetwork {
     int other_host = -1;
     uint16_t other_port = 0;
     bool is_open = true, is_event = false, listens = false, connects = false, is_connected = false;
-    std::deque<std::shared_ptr<End>> arrivals;  // of a port that listens
+    std::deque<std::shared_ptr<End>> arrivals;  // at a listening port
     std::deque<Packet> in_flight;
     std::string received;
     int64_t last_arrival = 0;
     bool has_ended = false;      // the other end sends no more
-    bool sends_no_more = false;  // this one
+    bool sends_no_more = false;  // this end sends no more
     int error = 0;
     bool keeps_alive = false;
     int64_t user_timeout = 0, patience = 0;
-    int64_t unanswered_since = -1;  // what it has sent while the link was cut
-    uint64_t number = 0;            // of an event
+    int64_t unanswered_since = -1;  // time of the first packet sent while the link was cut
+    uint64_t number = 0;            // value of an event
   };
   using Ends = std::map<int, std::shared_ptr<End>>;
 
@@ -110,7 +110,7 @@ class SimulatedNetwork {
   Ends ends_;  // by descriptor
   int next_ = kFirst;
   uint16_t next_port_ = 40000;
-  std::map<std::pair<int, int>, int64_t> cuts_;  // pairs of hosts, and since when
+  std::map<std::pair<int, int>, int64_t> cuts_;  // pairs of hosts, and start times
 };
 
 }  // namespace caffe::fuzz

@@ -10,9 +10,9 @@
 namespace caffe::fuzz {
 namespace {
 
-// What a thread takes between two calls.
+// Simulated time that a thread takes between two calls.
 constexpr int64_t kStep = 2'000;
-// More switches than this, and the processes run in circles.
+// After more switches than this, the processes are considered to be in an endless loop.
 constexpr int64_t kMostSwitches = 3'000'000;
 
 Simulation* the_simulation = nullptr;
@@ -33,7 +33,7 @@ Simulation::Simulation(const Options& options)
 Simulation::~Simulation() {
   the_simulation = nullptr;
   for (auto& thread : threads_) {
-    if (!thread->has_ended) thread.release();  // it may still look at this
+    if (!thread->has_ended) thread.release();  // it may still access the object
   }
 }
 
@@ -138,7 +138,7 @@ bool Simulation::HoldsLocks(int process) const {
   });
 }
 
-// Kills and stops that have been asked for.
+// Applies the requested kills and stops.
 void Simulation::Change() {
   for (size_t i = 0; i < processes_.size(); ++i) {
     Process& process = processes_[i];
@@ -175,7 +175,7 @@ bool Simulation::Await(std::function<bool()> is_there, int64_t deadline) {
   return awaited();
 }
 
-// The turn of another thread, or of this one again.
+// Lets another thread run, or this one again.
 void Simulation::Switch() {
   Thread& self = Self();
   Thread* const next = Next();
@@ -184,7 +184,7 @@ void Simulation::Switch() {
   ::sem_wait(&self.turn);
 }
 
-// Null where the simulation is over.
+// The next thread to run; null if the simulation is over.
 Simulation::Thread* Simulation::Next() {
   now_ += kStep;
   while (true) {
@@ -210,7 +210,7 @@ bool Simulation::IsReady(const Thread& thread) const {
   return !thread.awaits || thread.deadline <= now_ || thread.awaits();
 }
 
-// Until something happens; false where nothing will.
+// Advances time until something happens. Returns false if nothing will.
 bool Simulation::LetTimePass() {
   int64_t next = events_.empty() ? kNever : events_.front().time;
   for (const auto& thread : threads_) {
@@ -248,7 +248,7 @@ int Simulation::Join(pthread_t handle, void** result) {
   const auto found =
       std::ranges::find_if(threads_, [&](const auto& one) { return one->handle == handle; });
   if (found != threads_.end()) {
-    Thread& joined = **found;  // others may start threads meanwhile, so the vector may move
+    Thread& joined = **found;  // the vector may move when others start threads meanwhile
     Await([&joined] { return joined.has_ended; });
     joined.handle = {};
   }

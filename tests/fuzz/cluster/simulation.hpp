@@ -1,12 +1,12 @@
-// Simulation: threads of several processes, of which exactly one runs at a time, in simulated time.
+// Simulation: threads of several processes in simulated time; exactly one runs at a time.
 //
 //     Simulation simulation({.seed = 7});
 //     simulation.AddProcess([] { ... });  // its threads, mutexes, sleeps and sockets are simulated
 //     simulation.EndAt(simulation.now() + 60 * kSecond);
 //     const bool have_all_ended = simulation.Run();
 //
-// simulated_calls.cpp stands between the processes and the system: there, each call that waits or
-// that other threads can notice goes through the simulation.
+// simulated_calls.cpp sits between the processes and the system: each call that waits, or that
+// other threads can notice, goes through the simulation.
 #pragma once
 
 #include <pthread.h>
@@ -27,42 +27,42 @@ namespace caffe::fuzz {
 constexpr int64_t kSecond = 1'000'000'000;  // simulated time is in nanoseconds
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-// The seed decides which thread goes on where several could. Where no thread can, time passes until
-// one can, so that an hour takes no longer than what happens in it.
+// The seed decides which thread continues if several could. If no thread can, time passes until one
+// can, so an hour takes only as long as the events in it.
 class Simulation {
  public:
   struct Options {
     uint64_t seed = 1;
-    // How likely a thread is interrupted where it makes a call.
+    // The probability that a thread is interrupted at a call.
     double interruptions = 0.1;
     SimulatedNetwork::Options network;
-    std::string disk_folder;  // existing; what processes write below it is on the simulated disk
+    std::string disk_folder;  // must exist; files written below it are on the simulated disk
     SimulatedDisk::Options disk;
   };
-  // One of a process's. Members are the simulation's own.
+  // A thread of a process. The members are the simulation's own.
   struct Thread {
     int process = 0;
     pthread_t handle = {};
     sem_t turn = {};
-    // What it waits for; it is ready without.
+    // The condition that it waits for; without one it is ready.
     std::function<bool()> awaits;
     int64_t deadline = kNever;
     const void* waits_for = nullptr;  // a mutex or a condition
-    int locks = 0;                    // mutexes that it holds
+    int locks = 0;                    // number of mutexes that it holds
     bool has_ended = false;
     std::function<void*()> work;
   };
 
   explicit Simulation(const Options& options);
-  // Threads that have not ended stay where they are, for as long as the program lives.
+  // Threads that have not ended stay suspended as long as the program lives.
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
   // Processes are numbered from 0; each begins when Run() is called.
   void AddProcess(std::function<void()> work);
-  // Returns when all processes have ended that are neither killed nor stopped, or at the time that
-  // EndAt() gave last. Whether they have all ended.
+  // Returns when all processes that are neither killed nor stopped have ended, or at the time last
+  // given to EndAt(). Returns whether they have all ended.
   bool Run();
   void EndAt(int64_t time) { end_ = time; }
 
@@ -70,44 +70,44 @@ class Simulation {
   RandomNumbers& random() { return random_; }
   SimulatedNetwork& network() { return network_; }
   SimulatedDisk& disk() { return disk_; }
-  // Of all choices so far: equal for runs in which the same happened.
+  // A hash of all choices so far: equal for runs in which the same happened.
   uint64_t trace() const { return trace_; }
 
   bool has_ended(int process) const { return processes_.at(process).main->has_ended; }
-  // Calls that a process has made: all, or those that change the disk.
+  // Calls that a process has made: all of them, or only those that change the disk.
   enum class Calls { kAll, kOnDisk };
   int64_t calls(int process, Calls kind = Calls::kAll) const {
     return processes_.at(process).calls[static_cast<int>(kind)];
   }
-  // `action` is called in that call of the process, the first being 1.
+  // Calls `action` in the call of the process with this number, counted from 1.
   void AtCall(int process, Calls kind, int64_t number, std::function<void()> action);
-  // `action`, which may be null, at that time; threads look again for what they wait for.
+  // Calls `action`, which may be null, at that time; then waiting threads check their conditions.
   void At(int64_t time, std::function<void()> action);
 
-  // As soon as none of its threads holds a mutex, which other processes of a simulation share.
-  // Its connections end as the system ends them.
+  // Takes effect as soon as none of its threads holds a mutex, because all processes share them.
+  // The process's connections end as the system would end them.
   void Kill(int process);
-  // The same, but that its connections stay, and that it may continue. `then`, which may be null,
-  // is called once it is stopped.
+  // The same, except that its connections stay, and that it may continue. `then`, which may be
+  // null, is called once it is stopped.
   void Stop(int process, std::function<void()> then = nullptr);
   void Continue(int process);
-  // Stops it for so long.
+  // Stops it for this duration.
   void Pause(int process, int64_t duration);
 
   // --- For the calls of simulated threads.
 
-  // The simulation and the thread that make this call; null outside of a simulation.
+  // The simulation and the thread that make this call; null outside a simulation.
   static Simulation* Current();
   static Thread& Self();
-  // Counts a call; others may come first.
+  // Counts a call; other threads may run first.
   void Enter(Calls kind = Calls::kAll);
-  // Waits until `is_there` or the deadline; whether it is there.
+  // Waits until `is_there` returns true or until the deadline. Returns whether it is true.
   bool Await(std::function<bool()> is_there, int64_t deadline = kNever);
   int StartThread(pthread_t* handle, const pthread_attr_t* attributes, std::function<void*()> work);
   int Join(pthread_t handle, void** result);
   void Lock(pthread_mutex_t* mutex);
   void Unlock(pthread_mutex_t* mutex);
-  // False after the deadline.
+  // Returns false after the deadline.
   bool AwaitCondition(const void* condition, pthread_mutex_t* mutex, int64_t deadline);
   void Notify(const void* condition, bool all);
 
@@ -119,12 +119,12 @@ class Simulation {
     bool will_continue = false;
     int64_t calls[2] = {};  // by kind
     Calls kind_of_action = Calls::kAll;
-    int64_t action_at = -1;  // of its calls
+    int64_t action_at = -1;  // number of the call
     std::function<void()> action, when_stopped;
   };
   struct Event {
     int64_t time;
-    uint64_t number;  // events of one time keep their order
+    uint64_t number;  // keeps the order of simultaneous events
     std::function<void()> action;
     bool operator<(const Event& other) const {
       return time != other.time ? time > other.time : number > other.number;

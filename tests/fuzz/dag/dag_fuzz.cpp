@@ -1,15 +1,15 @@
-// Compiles random nets in every way that must not matter, and compares what they compute.
+// Compiles random nets in ways that must not change the results, and compares the results.
 //
 //   dag_fuzz --seeds FROM COUNT [--found DIR] [--plant]   nets of these seeds
-//   dag_fuzz --net FILE                                   a net that was found, again
-//   dag_fuzz --reduce FILE                                the same, made small; to standard output
-//   dag_fuzz --print SEED                                 the net of a seed, to standard output
+//   dag_fuzz --net FILE                                   checks a net that was found again
+//   dag_fuzz --reduce FILE                                prints a reduced version of it
+//   dag_fuzz --print SEED                                 prints the net of a seed
 //
-//   --found DIR   where nets with a finding are written as seed-N.prototxt, the reason in comments
-//   --plant       spoils one number in each variant: 1 unless each net's checks notice it
+//   --found DIR   folder for nets with a finding: seed-N.prototxt, with the reason in comments
+//   --plant       changes one number in each variant: exits with 1 unless each check notices it
 //
-// Ends with 1 where there is a finding. A net that ends the process, or takes more than two
-// minutes, is a finding too: another process goes on behind it.
+// Exits with 1 if there is a finding. A net that ends the process, or takes more than two minutes,
+// is also a finding: another process then continues.
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 #include <sys/mman.h>
@@ -43,9 +43,9 @@ struct Arguments {
   bool plants_errors = false;
 };
 
-// Memory that the process which runs nets shares with the one that watches it.
+// Memory shared by the process that runs nets and the one that watches it.
 struct Progress {
-  uint64_t seed = 0;  // the next one
+  uint64_t seed = 0;  // the next seed
   uint64_t refused = 0, with_findings = 0, unnoticed = 0;
 };
 
@@ -72,7 +72,7 @@ void WriteFound(const Arguments& arguments, const NetParameter& net,
       << comments << TextOf(net);
 }
 
-// How many arrays each check has compared, and in how many of them rounding may hide a lot.
+// How many arrays each check has compared, and in how many of them rounding may hide large errors.
 void PrintCounts(const std::map<std::string, ComparisonCount>& counts) {
   for (const auto& [check, count] : counts)
     std::printf("  %-45s %8d arrays, %5.2f %% loosely\n", check.c_str(), count.arrays,
@@ -142,7 +142,7 @@ int CheckFile(const std::string& file) {
   return report.findings.empty() ? 0 : 1;
 }
 
-// Another kind of failure does not count as the one that is reduced.
+// A failure of another kind does not count as the one that is reduced.
 int ReduceFile(const std::string& file) {
   const auto status_of = [](const NetParameter& net) {
     return StatusOf([&] {

@@ -8,7 +8,7 @@
 namespace caffe::fuzz {
 namespace {
 
-// Over the elements that are finite in both.
+// The distance over the elements that are finite in both.
 double Distance(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -21,12 +21,12 @@ double Norm(const std::vector<double>& values) {
   return Distance(values, std::vector<double>(values.size()));
 }
 
-// Classes and shares of right answers jump where scores are nearly equal.
+// Classes and accuracies jump if scores are nearly equal.
 bool IsDiscrete(const std::string& key) {
   return key.find(" index") != std::string::npos;
 }
 
-// The element that is farthest away.
+// The index of the element with the largest difference.
 size_t Farthest(const std::vector<double>& a, const std::vector<double>& b) {
   size_t at = 0;
   double most = -1;
@@ -73,8 +73,8 @@ double Tolerance::Of(const std::string& key, const std::vector<double>& values,
                      const TypePrecision& type) const {
   const auto found = deviations_.find(key);
   const double learned = found == deviations_.end() ? 0 : found->second;
-  // The loss is handed out as a float. Rounding inside a layer is not in the noise: what is 0 in
-  // double may be a difference of numbers around 1 that are nearly equal.
+  // The loss is returned as a float. The noise does not include rounding inside a layer: a 0 in
+  // double may be a difference of nearly equal numbers around 1.
   const double relative = key.ends_with("loss ") ? std::max(type.relative, 0x1p-23) : type.relative;
   const double elements = std::sqrt(static_cast<double>(values.size()));
   return 4 * type.relative * learned + 8 * relative * Norm(values) +
@@ -108,7 +108,7 @@ std::string DescribeHiddenNan(const Numbers& exact, const Numbers& numbers,
   for (const auto& [key, values] : numbers) {
     const auto found = exact.find(key);
     if (found == exact.end() || tolerance.DecidesNan(key) || IsDiscrete(key)) continue;
-    // Of weights that meet nothing but padding the gradient is 0, or 0 * NaN.
+    // If weights meet nothing but padding, their gradient is 0, or 0 * NaN.
     const bool shows_nan = !std::ranges::all_of(values, [](double x) { return std::isfinite(x); });
     if (key.find(" diff ") != std::string::npos && shows_nan) continue;
     for (size_t i = 0; i < std::min(values.size(), found->second.size()); ++i) {

@@ -1,4 +1,4 @@
-// How far two runs of a net are apart, and how far rounding may take them.
+// How different two runs of a net are, and which differences rounding explains.
 #pragma once
 
 #include <map>
@@ -10,13 +10,13 @@
 
 namespace caffe::fuzz {
 
-// What rounding may change: learned from runs of the net in double with noise in each layer.
+// Changes that rounding may cause: learned from runs of the net in double with noise in each layer.
 class Tolerance {
  public:
-  // Euclidean distance of the two for a relative noise of 1, the largest of all runs.
+  // Stores the Euclidean distance of the two for a relative noise of 1; the maximum over all runs.
   void Learn(const Numbers& exact, const Numbers& noisy, double noise);
 
-  // Whether rounding decides where this array has NaN: 0 / 0 where noise makes no 0.
+  // Returns whether rounding decides where this array has NaN: 0 / 0, if noise makes it not 0.
   bool DecidesNan(const std::string& key) const { return undecided_.count(key) > 0; }
 
   // The distance that rounding to this type explains.
@@ -28,27 +28,27 @@ class Tolerance {
   std::set<std::string> undecided_;
 };
 
-// What was compared.
+// Counts of comparisons.
 struct ComparisonCount {
   int arrays = 0;
-  int loose = 0;  // where rounding explains a difference of half the array's norm
+  int loose = 0;  // rounding would explain a difference of half the array's norm
 };
 
-// Where NaN and infinity have to be. kAny: elements that are finite in both are compared.
+// Where NaN and infinity must be. With kAny, only elements that are finite in both are compared.
 enum class NanPlaces { kSame, kAny };
 
-// What tells `numbers` apart from `expected`; empty where nothing does. Arrays that only one of
-// them has are left out.
+// Describes how `numbers` differs from `expected`; empty if it does not. Arrays that only one of
+// them has are ignored.
 std::string DescribeDifference(const Numbers& expected, const Numbers& numbers,
                                const Tolerance& tolerance, const TypePrecision& type,
                                NanPlaces places, ComparisonCount* count);
 
-// An element that is NaN in `exact` and a number in `numbers`; in a gradient, only where all are
-// numbers.
+// Describes an element that is NaN in `exact` and a number in `numbers`; for a gradient, only if
+// all its elements are numbers.
 std::string DescribeHiddenNan(const Numbers& exact, const Numbers& numbers,
                               const Tolerance& tolerance);
 
-// The same as DescribeDifference() for bits.
+// Like DescribeDifference(), but compares bits.
 std::string DescribeBitDifference(const Numbers& expected, const Numbers& numbers,
                                   ComparisonCount* count);
 

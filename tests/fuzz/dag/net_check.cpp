@@ -13,7 +13,7 @@
 namespace caffe::fuzz {
 namespace {
 
-// Sums of a few thousand products in double.
+// The precision of sums of a few thousand products in double.
 constexpr TypePrecision kDouble{1e-13, 1e-300};
 
 struct Variant {
@@ -48,8 +48,8 @@ bool HasNan(const Numbers& numbers, const std::string& blob) {
   });
 }
 
-// Blobs that follow from a maximum over numbers of which some are NaN. A maximum leaves NaN out, so
-// where NaN spreads further it is another number, and a finite one.
+// Blobs computed from a maximum over numbers that include NaN. A maximum ignores NaN, so if NaN
+// spreads further, it is a different, finite number.
 std::set<std::string> BlobsBehindMaximaOfNan(const NetParameter& net, const Numbers& exact) {
   std::set<std::string> blobs;
   for (const LayerParameter& layer : net.layer()) {
@@ -61,14 +61,14 @@ std::set<std::string> BlobsBehindMaximaOfNan(const NetParameter& net, const Numb
   return blobs;
 }
 
-// Whether `numbers` of that name have nothing to do with such maxima. Gradients do: they reach all
-// that is in front of a maximum.
+// Returns whether `numbers` of that name do not depend on such maxima. Gradients always do: they
+// reach everything before a maximum.
 bool IsFreeOf(const std::set<std::string>& blobs, const std::string& key) {
   const size_t data = key.find(" data ");
   return blobs.empty() || (data != std::string::npos && !blobs.contains(key.substr(data + 6)));
 }
 
-// Whether a gradient is the product divided by a bottom, which is 0 / 0 where the bottom is 0.
+// Returns whether a gradient is the product divided by a bottom: 0 / 0 if the bottom is 0.
 bool DividesByBottoms(const NetParameter& net) {
   return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
     const EltwiseParameter& eltwise = layer.eltwise_param();
@@ -116,7 +116,7 @@ class NetChecker {
     return !result.failure.empty();
   }
 
-  // From noise as strong as the rounding of that type.
+  // Learns from noise as strong as the rounding of that type.
   void LearnTolerance(const Numbers& exact, int runs, double strength, const TypePrecision& type) {
     for (int i = 0; i < runs; ++i) {
       const RunResult noisy = RunNet(in_double_, {.noise = strength * type.relative,
@@ -150,7 +150,7 @@ class NetChecker {
         numbers, [&](const auto& entry) { return std::ranges::any_of(entry.second, is_it); });
   }
 
-  // Beyond the range of the narrowest type, in which it becomes infinite.
+  // Beyond the range of the narrowest type, in which the value becomes infinite.
   bool IsBeyondRange(double value) const {
     return std::abs(value) > (type_.may_overflow ? 0x1p14 : 1e37);
   }
@@ -162,17 +162,17 @@ class NetChecker {
     return HasAny(exact_, [](double value) { return !std::isfinite(value); });
   }
 
-  // Fast kernels add or leave out products with 0: of the padding, of a vector's unused elements.
-  // So NaN and infinity may spread further than in double, and where a sum overflows depends on
-  // what is fused. In 16 bits a sum that is nearly 0 may be 0, and divided by.
+  // Fast kernels add or leave out products with 0: from padding, or unused elements of a vector. So
+  // NaN and infinity may spread further than in double, and fusion affects where a sum overflows.
+  // In 16 bits a sum that is nearly 0 may be 0, and then be a divisor.
   NanPlaces PlacesIn(const TypePrecision& type) const {
     const bool divides = type.relative >= 0x1p-10 && DividesByBottoms(net_);
     return &type != &kDouble && (divides || Overflows() || HasNonFinite()) ? NanPlaces::kAny
                                                                            : NanPlaces::kSame;
   }
 
-  // A NaN among the inputs has to reach what depends on it. An infinite one may become a number
-  // again: sigmoid(-inf), where another plan has -inf * 0.
+  // A NaN among the inputs has to reach everything that depends on it. An infinite input may become
+  // a number again: sigmoid(-inf), while another plan has -inf * 0.
   void CheckNanIsThere(const std::string& check, const Numbers& numbers) {
     if (!HasAny(exact_, [](double value) { return std::isinf(value); }))
       Find(check, DescribeHiddenNan(exact_, numbers, tolerance_));
@@ -189,8 +189,8 @@ class NetChecker {
     std::string reason =
         DescribeDifference(expected, numbers, tolerance_, type, places, &report_.counts[check]);
     if (reason.empty()) return;
-    // A ReLU or a maximum that is nearly undecided may fall to either side; a few runs, or noise
-    // much stronger than this type's, may not have shown it.
+    // A ReLU or a maximum that is nearly undecided may go either way; a few runs, or noise much
+    // stronger than this type's, may not have shown it.
     if (!plants_errors_ && learned_more_.insert(&type).second) {
       LearnTolerance(RunNet(in_double_, {}).numbers, 24, 2, type);
       ComparisonCount again;
@@ -228,7 +228,7 @@ class NetChecker {
          DescribeBitDifference(reuse_.numbers, again.numbers, &report_.counts["plan again"]));
   }
 
-  // Gradients start anew in each pass here, and statistics have moved on.
+  // Here gradients start from 0 in each pass, and the running statistics have changed.
   void CheckReshape() {
     const NetOptions reuse{.keep_all = false};
     RunResult reshaped = RunNet(net_, {.net = reuse, .reshape = true});
@@ -249,7 +249,7 @@ class NetChecker {
     }
   }
 
-  // A limit between the plan that takes least and the usual one, which recomputes nothing.
+  // Uses a limit between the smallest plan and the usual one, which recomputes nothing.
   void CheckMemoryLimit() {
     const std::vector<int64_t> peaks = PeaksOfPlans(net_);
     const int64_t least = *std::ranges::min_element(peaks);
@@ -276,9 +276,9 @@ class NetChecker {
     std::string reason =
         DescribeDifference(result.one_worker, weights, {}, kWorkers, NanPlaces::kSame, &count);
     if (!reason.empty() && !plants_errors_) {
-      // Gradients that cancel, or grow from update to update: two workers add up in another order.
-      // What rounding to float changes, rounding to double changes by 2^-29 of it; four times 2^-26
-      // of it is taken for rounding.
+      // Gradients may cancel, or grow from update to update, and two workers sum in another order.
+      // If rounding to float changes a number, rounding to double changes it by 2^-29 of that; four
+      // times 2^-26 of it is accepted as rounding.
       Tolerance tolerance;
       tolerance.Learn(result.one_worker, RunWorkerInFloat(net_), kWorkers.relative / 0x1p-26);
       ComparisonCount again;
@@ -288,18 +288,18 @@ class NetChecker {
     Find("workers", reason);
   }
 
-  // Weights after updates whose gradients may cancel; the nets run in double.
+  // For weights after updates whose gradients may cancel; the nets run in double.
   static constexpr TypePrecision kWorkers{1e-9, 1e-12};
 
   const NetParameter net_, in_double_;
   const TypePrecision type_;
   const bool plants_errors_;
   NetReport report_;
-  Numbers exact_;                 // of the keep-all net in double
-  std::set<std::string> maxima_;  // blobs behind maxima of NaN
+  Numbers exact_;                 // from the keep-all net in double
+  std::set<std::string> maxima_;  // blobs computed from maxima of NaN
   RunResult reuse_;
   Tolerance tolerance_;
-  std::set<const TypePrecision*> learned_more_;  // of which types
+  std::set<const TypePrecision*> learned_more_;  // types already learned again
   uint64_t noise_seed_ = 0;
 };
 

@@ -23,12 +23,12 @@ constexpr int64_t kMostElements = 2500;
 struct KnownBlob {
   std::string name;
   Shape shape;
-  int batch = 0;             // the Filter that selected its items; 0: all items
-  bool is_constant = false;  // made of nothing but constants
+  int batch = 0;             // number of the Filter that selected its items; 0: all items
+  bool is_constant = false;  // computed from constants only
 };
 
-// Chooses layers and keeps account of the blobs. The layers themselves say what shapes they make,
-// and a layer that refuses its bottoms is left out.
+// Chooses layers and keeps track of the blobs. The layers themselves determine the shapes that they
+// produce, and a layer that refuses its bottoms is left out.
 class NetWriter {
  public:
   explicit NetWriter(uint64_t seed) : random_(seed) {
@@ -58,8 +58,8 @@ class NetWriter {
   using Accepts = std::function<bool(const KnownBlob&)>;
 
   // A keep-all net begins with the diffs of its outputs, which are 0, and computes 0 * NaN where
-  // another one leaves out what no loss needs: without force_backward behind propagate_down: false,
-  // and behind layers without a gradient.
+  // another net skips gradients that no loss needs: without force_backward after
+  // propagate_down: false, and after layers without a gradient.
   void RunAllOfBackward() {
     for (LayerParameter& layer : *net_.mutable_layer()) {
       layer.clear_propagate_down();
@@ -82,7 +82,8 @@ class NetWriter {
 
   // Layers ------------------------------------------------------------------------------------
 
-  // Adds a layer of these options. False where it does not fit its bottoms, or several workers.
+  // Adds a layer with these options. Returns false if it does not fit its bottoms or several
+  // workers.
   bool Add(const std::string& options, const std::vector<KnownBlob>& bottoms,
            const std::vector<std::string>& tops, int batch = -1) {
     LayerParameter layer;
@@ -101,7 +102,7 @@ class NetWriter {
       const std::shared_ptr<Layer> meaning = LayerRegistry::CreateLayer(layer);
       made = meaning->InferTopShapes(shapes);
       if (!IsSmall(made) || (is_divisible_ && !CanBeDivided(layer))) return false;
-      // Of numbers that are all equal it makes nothing but rounding noise.
+      // From numbers that are all equal it computes only rounding noise.
       if (is_constant && Normalises(layer)) return false;
       const bool has_statistics = layer.type() == "BatchNorm" || layer.type() == "BN";
       if (!has_statistics) ChooseParamSpecs(meaning->Params(shapes), &layer);
@@ -116,7 +117,7 @@ class NetWriter {
     return true;
   }
 
-  // Numbers that are all equal: a Parameter is 0.
+  // Returns whether all numbers of the top are equal: a Parameter is 0.
   static bool MakesConstants(const LayerParameter& layer) {
     if (layer.type() == "Parameter") return true;
     const auto& fillers = layer.dummy_data_param().data_filler();
@@ -125,7 +126,7 @@ class NetWriter {
                fillers, [](const FillerParameter& filler) { return filler.type() == "constant"; });
   }
 
-  // A convolution all of whose taps fall beside the image makes its bias.
+  // If all taps of a convolution fall outside the image, the result is its bias.
   static bool MeetsOnlyPadding(const LayerParameter& layer, const Shape& image) {
     const ConvolutionParameter& conv = layer.convolution_param();
     const bool has_taps = conv.kernel_size_size() > 0 || conv.has_kernel_h();
@@ -140,7 +141,7 @@ class NetWriter {
       const int stride = option(conv.stride(), conv.stride_h(), conv.stride_w(), 1);
       const int dilation = option(conv.dilation(), 0, 0, 1);
       const int extent = static_cast<int>(image[axis + 2]);
-      const int last = extent + 2 * pad - dilation * (kernel - 1) - 1;  // where a window begins
+      const int last = extent + 2 * pad - dilation * (kernel - 1) - 1;  // begin of the last window
       bool meets = false;
       for (int begin = 0; begin <= last; begin += stride) {
         for (int tap = 0; tap < kernel; ++tap) {
@@ -153,7 +154,7 @@ class NetWriter {
     return false;
   }
 
-  // Divides by a deviation.
+  // Returns whether the layer divides by a deviation.
   static bool Normalises(const LayerParameter& layer) {
     const std::set<std::string> types = {"BatchNorm", "BN", "LayerNorm", "MVN"};
     return types.count(layer.type()) > 0;
@@ -217,7 +218,7 @@ class NetWriter {
     return blob.name[0] == 'y' || blob.name[0] == 'x' || blob.name[0] == 'n';
   }
 
-  // The last blob more often than the others, so that nets get deep.
+  // Chooses the last blob more often than the others, so that nets get deep.
   std::optional<KnownBlob> Choose(const Accepts& accepts) {
     std::vector<KnownBlob> fitting;
     for (const KnownBlob& blob : blobs_) {
@@ -415,7 +416,8 @@ class NetWriter {
     }
   }
 
-  // A stride beyond the kernel may leave the last window empty: a maximum of -3.4e38, as in Caffe.
+  // If the stride is larger than the kernel, the last window may be empty: its maximum is -3.4e38,
+  // as in Caffe.
   void AddPooling() {
     const auto bottom = ChooseImage();
     if (!bottom) return;
@@ -446,7 +448,7 @@ class NetWriter {
                   " bias_filler { type: 'gaussian' std: 0.3 } }");
   }
 
-  // A convolution or a product, BatchNorm, Scale and ReLU, each of which may be missing.
+  // A convolution or a product, BatchNorm, Scale and ReLU, all optional.
   void AddNormalisedBlock() {
     if (random_.Chance(0.6)) AddConvolution();
     KnownBlob last = random_.Chance(0.8) ? blobs_.back() : ChooseAny();
@@ -455,7 +457,7 @@ class NetWriter {
       const std::string top = TopOver(last);
       if (Add(options, {last}, {top})) last = {top, last.shape, last.batch};
     };
-    // Of a single element it makes nothing but rounding noise.
+    // For a single element it computes only rounding noise.
     if (last.shape.count() > 2 * last.shape.LegacyExtent(1)) add(BatchNorm());
     if (random_.Chance(0.75)) add(Scale(""));
     if (random_.Chance(0.6)) add("type: 'ReLU'");
@@ -487,7 +489,7 @@ class NetWriter {
 
   void AddLayerNorm() {
     const KnownBlob bottom = ChooseAny();
-    // Of a single element it makes nothing but rounding noise.
+    // For a single element it computes only rounding noise.
     if (bottom.shape.num_axes() < 2 || bottom.shape.count(1) < 3) return;
     Add(StrCat("type: 'LayerNorm' layer_norm_param { axis: 1 eps: 1e-3",
                random_.Chance(0.3) ? " affine: false" : "", " }"),
@@ -519,7 +521,7 @@ class NetWriter {
                   random_.Chance(0.6) ? 1 : random_.Between(-1, std::max(0, axes - axis)));
   }
 
-  // A second bottom for Scale and Bias: learned by a Parameter layer or computed before.
+  // A second bottom for Scale and Bias: learned by a Parameter layer or computed earlier.
   std::vector<KnownBlob> WithFactor(const KnownBlob& bottom) {
     if (random_.Chance(0.7)) return {bottom};
     const auto factor = Choose([&](const KnownBlob& blob) {
@@ -549,7 +551,7 @@ class NetWriter {
 
   void AddMvn() {
     const auto bottom = Choose([](const KnownBlob& blob) {
-      return blob.shape.num_axes() == 4 && blob.shape.count(2) > 1;  // else 0 / eps
+      return blob.shape.num_axes() == 4 && blob.shape.count(2) > 1;  // otherwise 0 / eps
     });
     if (!bottom) return;
     Add(StrCat("type: 'MVN' mvn_param { eps: 0.001", Flag("across_channels", 0.3),
@@ -571,7 +573,7 @@ class NetWriter {
     }
     if (std::string(operation) == "PROD" && random_.Chance(0.3)) {
       text += " stable_prod_grad: false";
-      has_nan_ = true;  // divides by what may be 0
+      has_nan_ = true;  // may divide by 0
     }
     Add(text + " }", bottoms, {random_.Chance(0.15) ? TopOver(first) : NewTop()});
   }
@@ -608,7 +610,7 @@ class NetWriter {
         return blob.batch == first.batch && blob.shape.num_axes() == first.shape.num_axes() &&
                blob.shape.With(axis, 1) == first.shape.With(axis, 1);
       });
-      bottoms.push_back(*next);  // the first one itself, if need be
+      bottoms.push_back(*next);  // the first one itself if necessary
     }
     Add(StrCat("type: 'Concat' concat_param { axis: ", axis, " }"), bottoms, {NewTop()});
   }
@@ -727,7 +729,7 @@ class NetWriter {
         {bottom}, {StrCat("loss", next_top_++)});
   }
 
-  // Of the scores of an InnerProduct, or of the blob itself with a class per channel.
+  // A loss on the scores of an InnerProduct, or on the blob itself with one class per channel.
   void AddClassLoss(KnownBlob bottom) {
     if (bottom.shape.num_axes() < 2) return;
     if (random_.Chance(0.6)) {
@@ -775,7 +777,7 @@ class NetWriter {
   RandomNumbers random_;
   NetParameter net_;
   int items_ = 1;
-  bool is_divisible_ = false;  // several workers may train it
+  bool is_divisible_ = false;  // several workers may train the net
   bool has_mixed_types_ = false, has_nan_ = false;
   int next_top_ = 0, next_input_ = 0, num_filters_ = 0;
   std::vector<KnownBlob> blobs_;

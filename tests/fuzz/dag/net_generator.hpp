@@ -1,4 +1,4 @@
-// Random nets. Names tell what an input holds; see input_values.hpp.
+// Random nets. The names of inputs determine their values; see input_values.hpp.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace caffe::fuzz {
 
-// A directed acyclic graph of up to some twenty layers on small blobs; the same for the same seed.
-// Nearly all of them are valid; a net that the library refuses is no error of the generator's.
+// A directed acyclic graph of up to some twenty layers on small blobs; deterministic for a seed.
+// Nearly all nets are valid; if the library refuses a net, this is no error of the generator.
 NetParameter GenerateNet(uint64_t seed);
 
 }  // namespace caffe::fuzz

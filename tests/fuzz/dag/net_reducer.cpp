@@ -12,12 +12,12 @@ void RenameBottoms(const std::string& from, const std::string& to, NetParameter*
       if (bottom == from) bottom = to;
     }
     for (std::string& top : *layer.mutable_top()) {
-      if (top == from) top = to;  // in place
+      if (top == from) top = to;  // in-place top
     }
   }
 }
 
-// Readers of the layer's tops read its first bottom.
+// Removes a layer; readers of its tops read its first bottom instead.
 NetParameter WithoutLayer(const NetParameter& net, int index) {
   NetParameter smaller = net;
   const LayerParameter& layer = net.layer(index);

@@ -1,4 +1,4 @@
-// Makes a net that shows a fault small.
+// Reduces a net that shows a fault.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace caffe::fuzz {
 
-// Leaves out layers, options and type fields as long as `fails` holds for what is left.
+// Removes layers, options and type fields as long as `fails` holds for the remaining net.
 NetParameter ReduceNet(NetParameter net, const std::function<bool(const NetParameter&)>& fails);
 
 }  // namespace caffe::fuzz

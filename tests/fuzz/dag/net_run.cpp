@@ -28,8 +28,8 @@ std::vector<double> DiffOf(const Blob& blob) {
   return {values, values + blob.count()};
 }
 
-// Multiplies numbers by 1 + noise. Numbers of one array that are equal get the same noise, as they
-// are rounded alike: their errors add up.
+// Multiplies numbers by 1 + noise. Equal numbers in one array get the same noise, because they are
+// rounded in the same way: their errors add up.
 class Noise {
  public:
   explicit Noise(const RunOptions& options) : options_(options), random_(options.noise_seed) {}
@@ -46,7 +46,7 @@ class Noise {
   void AddToData(Blob& blob) { Add(blob.mutable_cpu_data<double>(), blob.count()); }
   void AddToDiff(Blob& blob) { Add(blob.mutable_cpu_diff<double>(), blob.count()); }
 
-  // What a layer's own rounding makes of sums that cancel.
+  // Adds the effect of a layer's own rounding on sums that cancel.
   void AddOfLayer(const Layer& layer, const Blob& bottom, Blob& top) {
     const auto rounding = Normalisation::Of(layer, bottom.shape());
     if (!rounding) return;
@@ -65,7 +65,7 @@ class Noise {
   RandomNumbers random_;
 };
 
-// The net with a name for each version of a blob: y, y', y''.
+// The net with a separate name for each version of a blob: y, y', y''.
 NetParameter WithoutInPlace(NetParameter net) {
   std::map<std::string, std::string> versions;
   for (LayerParameter& layer : *net.mutable_layer()) {
@@ -129,8 +129,8 @@ class Run {
     TrainingNet(net_).Backward({.accumulate = options_.net.keep_all || adds});
   }
 
-  // A keep-all net begins with the diffs of its outputs, where an in-place layer has left another
-  // version's gradient.
+  // A keep-all net begins with the diffs of its outputs, where an in-place layer has left the
+  // gradient of another version.
   void ClearOutputGradients() {
     for (const auto& [name, value] : net_.graph().external_diffs) {
       Blob& blob = *net_.blob_by_name(name);
@@ -139,7 +139,7 @@ class Run {
     }
   }
 
-  // Whatever it leaves in memory must not matter to what runs then.
+  // The values that it leaves in memory must not affect the following run.
   void RunOtherBatch() {
     std::vector<Shape> shapes;
     for (Blob* input : net_.input_blobs()) {
@@ -201,7 +201,7 @@ class Run {
   void CollectBlobs(const Key& key, Numbers* numbers) const {
     for (size_t i = 0; i < net_.blobs().size(); ++i) {
       const std::string& name = net_.blob_names()[i];
-      (*numbers)[key("data", WithoutVersion(name))] = DataOf(*net_.blobs()[i]);  // the last one's
+      (*numbers)[key("data", WithoutVersion(name))] = DataOf(*net_.blobs()[i]);  // of the last
       const auto gradient = net_.graph().blob_grads.find(name);
       if (options_.net.with_backward && gradient != net_.graph().blob_grads.end() &&
           gradient->second != nullptr) {
@@ -263,7 +263,7 @@ std::vector<int64_t> PeaksOfPlans(const NetParameter& definition) {
 
 namespace {
 
-// Relative, of numbers of this type; 0 where it is that of FLOAT or less.
+// The relative spacing of numbers of this type; 0 for FLOAT and wider types.
 double SpacingOf(Type type) {
   return type == FLOAT16 ? 0x1p-10 : type == BFLOAT16 ? 0x1p-7 : 0;
 }

@@ -1,4 +1,4 @@
-// One run of a random net: what it computed, by name.
+// One run of a random net: its results, by name.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,24 @@ using Numbers = std::map<std::string, std::vector<double>>;
 struct RunOptions {
   NetOptions net;
   int passes = 2;
-  // Relative noise on the inputs, the parameters and whatever a layer makes, and the noise's seed:
-  // what rounding to a type of this precision would do. Keep-all nets only.
+  // Relative noise on the inputs, the parameters and each layer's results, and the noise's seed. It
+  // simulates rounding to a type of this precision. Keep-all nets only.
   double noise = 0;
   // Added to that: the spacing of the type's smallest numbers.
   double absolute_noise = 0;
-  // Adds noise to what backward reads as well: it is rounded on its own where its type is narrower.
+  // Also adds noise to the values that backward reads: they are rounded separately if its type is
+  // narrower.
   bool rounds_again = false;
   uint64_t noise_seed = 0;
-  // Gradients of each pass replace those of the one before.
+  // Gradients of each pass replace those of the previous one.
   bool starts_anew = false;
-  // Runs another batch size before each pass; starts anew, too.
+  // Runs another batch size before each pass; gradients also start again from 0.
   bool reshape = false;
 };
 
 struct RunResult {
   Numbers numbers;
-  std::string refusal;  // the user's error that the library answered with
+  std::string refusal;  // the library's user error
   std::string failure;  // anything else that it threw
   std::string plan;     // the compiled graph as text
   int64_t peak = 0;     // bytes that the plan takes
@@ -40,25 +41,25 @@ struct RunResult {
 
 RunResult RunNet(const NetParameter& definition, const RunOptions& options);
 
-// Bytes that plans of the net take: first the usual one, then those that recompute activations.
+// Bytes of the net's plans: first the usual one, then those that recompute activations.
 std::vector<int64_t> PeaksOfPlans(const NetParameter& definition);
 
-// Gives the blobs of a net's inputs their numbers for this pass.
+// Fills the blobs of a net's inputs for this pass.
 void FillInputs(Net& net, uint64_t pass);
-// Gives BatchNorm layers statistics of a net that was trained; fillers leave a variance of 0.
+// Gives BatchNorm layers the statistics of a trained net; fillers leave a variance of 0.
 void FillStatistics(Net& net);
 
-// Largest relative spacing of the numbers of the types that the net asks for, and of their smallest
-// ones.
+// The largest relative spacing of numbers in the types that the net uses, and the spacing of their
+// smallest numbers.
 struct TypePrecision {
   double relative = 0, smallest = 0;
   bool may_overflow = false;  // FLOAT16
-  // Some layer computes its gradient in a type with fewer bits than its result.
+  // True if some layer computes its gradient in a type with fewer bits than its result.
   bool narrows_backward = false;
 };
 TypePrecision PrecisionOf(const NetParameter& net);
 
-// The net in one type, whatever it asks for.
+// The net in one type, regardless of the types that it sets.
 NetParameter InType(NetParameter net, Type type);
 
 }  // namespace caffe::fuzz

@@ -8,7 +8,7 @@ std::optional<Normalisation> Normalisation::Of(const Layer& layer, const Shape& 
   const LayerParameter& param = layer.param();
   const bool is_test = layer.phase() == TEST;
   Normalisation one;
-  // Rows that lie together from this axis on, or all items' planes of a channel.
+  // Rows that are contiguous from this axis on, or all items' planes of a channel.
   const auto rows_from = [&](int axis) {
     one.groups_ = bottom.count(0, axis);
     one.run_ = one.group_stride_ = bottom.count(axis);
@@ -67,7 +67,7 @@ Normalisation::Group Normalisation::GroupAt(const double* bottom, int64_t group)
   return {mean, eps_in_root_ ? std::sqrt(variance + eps_) : std::sqrt(variance) + eps_};
 }
 
-// The mean's error is the same for all of a group, and adds up in a sum over them.
+// The mean's error is the same for a whole group, and adds up in a sum over the group.
 void Normalisation::AddToTop(const double* bottom, double noise, RandomNumbers& random,
                              double* top) const {
   for (int64_t group = 0; group < groups_; ++group) {

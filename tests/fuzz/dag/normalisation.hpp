@@ -10,12 +10,12 @@
 
 namespace caffe::fuzz {
 
-// (x - mean) / deviation may be 0, or its gradient, where the terms are not. Errors are relative to
-// the terms, so noise that is relative to the result does not show them: they are x / deviation for
-// the result, and for its gradient dy / deviation.
+// (x - mean) / deviation, or its gradient, may be 0 although its terms are not. Errors are relative
+// to the terms, so noise relative to the result does not show them: the terms are x / deviation for
+// the result, and dy / deviation for its gradient.
 class Normalisation {
  public:
-  // Nothing for a layer that is none, or has its statistics from elsewhere.
+  // Returns nothing for layers of other types, and for layers that do not compute statistics.
   static std::optional<Normalisation> Of(const Layer& layer, const Shape& bottom);
 
   // Adds the rounding of terms whose relative error is `noise`.
@@ -32,7 +32,7 @@ class Normalisation {
   template <typename Fn>
   void ForEach(int64_t group, const Fn& fn) const;
 
-  // Elements of a group: `runs` runs of `run` elements, `stride` apart.
+  // The elements of a group: `runs` runs of `run` elements, `stride` apart.
   int64_t groups_ = 0, group_stride_ = 0, runs_ = 1, run_ = 1, stride_ = 0;
   double eps_ = 0;
   bool eps_in_root_ = true, divides_ = true;

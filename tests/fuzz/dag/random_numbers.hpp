@@ -1,4 +1,5 @@
-// The same numbers from a seed with every compiler and library, so that a seed names one net.
+// Gives the same numbers for a seed with every compiler and library, so that a seed identifies a
+// net.
 #pragma once
 
 #include <cmath>
@@ -26,7 +27,7 @@ class RandomNumbers {
   int Between(int least, int most) { return least + Below(most - least + 1); }
   // In [-1, 1).
   double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-52 - 1; }
-  // Of mean 0 and variance 1, never beyond 6: a sum of twelve.
+  // Mean 0 and variance 1, never beyond 6: a sum of twelve.
   double Normal() {
     double sum = 0;
     for (int i = 0; i < 12; ++i) sum += Uniform();

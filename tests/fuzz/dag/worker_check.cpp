@@ -16,7 +16,7 @@ constexpr int kUpdates = 2;
 
 using Types = std::set<std::string>;
 
-// Layers that treat each item of axis 0 alone, unless an option names that axis.
+// Layers that process each item of axis 0 separately, unless an option names that axis.
 const Types& ItemwiseLayers() {
   static const Types types = {"Input",
                               "Convolution",
@@ -85,7 +85,7 @@ int AxisOf(const LayerParameter& layer) {
   return 1;
 }
 
-// A Reshape that keeps axis 0 as it is: it begins behind it, or copies it.
+// Returns whether a Reshape keeps axis 0: it begins after that axis, or copies it.
 bool KeepsItems(const ReshapeParameter& reshape) {
   return reshape.axis() > 0 || (reshape.shape().dim_size() > 0 && reshape.shape().dim(0) == 0);
 }
@@ -102,7 +102,7 @@ bool IsMeanLoss(const LayerParameter& layer) {
   return means.count(layer.type()) > 0;
 }
 
-// What an Input layer of the net would be given: each rank's part of the joined batch.
+// Replaces an Input layer of the net: gives each rank's part of the joined batch.
 class PartOfInputLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -163,7 +163,7 @@ bool IsDivergence(const Error& error) {
   return std::string(error.what()).find("is not a number") != std::string::npos;
 }
 
-// Some nets multiply their inputs so often that they diverge: by any number of workers.
+// Some nets multiply their inputs so often that they diverge with any number of workers.
 Numbers Train(const NetParameter& net, int workers) {
   SolverGroup group(SolverOf(net), {.keep_all = false}, workers);
   try {

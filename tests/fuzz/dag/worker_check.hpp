@@ -1,4 +1,4 @@
-// Training by two workers, and by one that has the batches of both.
+// Training with two workers, and with one that has the batches of both.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 namespace caffe::fuzz {
 
-// Whether each item goes through the net on its own, and losses are means over the items.
+// Returns whether each item goes through the net separately, and losses are means over the items.
 bool CanBeDivided(const NetParameter& net);
-// The same of one layer.
+// The same for one layer.
 bool CanBeDivided(const LayerParameter& layer);
 
 struct WorkerResult {
-  Numbers one_worker, two_workers;  // parameters after two updates of the net in double
-  std::string refusal;              // the user's error of the library
+  Numbers one_worker, two_workers;  // parameters after two updates in double
+  std::string refusal;              // the library's user error
   std::string failure;              // anything else that it threw
 };
 
 WorkerResult RunWorkers(const NetParameter& net);
 
-// The parameters of one worker when the net runs in float: how far rounding takes them.
+// The parameters of one worker when the net runs in float, to measure the effect of rounding.
 Numbers RunWorkerInFloat(const NetParameter& net);
 
 }  // namespace caffe::fuzz

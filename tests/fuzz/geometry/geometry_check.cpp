@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{64} << 20;
 constexpr double kMostFlops = 2e7;
-// What planning alone may take.
+// The memory limit for planning.
 constexpr int64_t kMostKilobytesToPlan = int64_t{3} << 20;
 
 int64_t PeakKilobytes() {
@@ -31,14 +31,14 @@ bool IsSmall(const Net& net) {
   return flops < kMostFlops && MemoryOf(net.graph(), 0).total() < kMostBytes;
 }
 
-// One line that names the layer, or what reads its top.
+// Checks that the error is one line that names the layer, or a layer that reads its top.
 std::string FaultOf(const std::string& refusal) {
   if (refusal.find('\n') != std::string::npos) return "its error has several lines: " + refusal;
   if (refusal.find("'") == std::string::npos) return "its error names no layer: " + refusal;
   return "";
 }
 
-// An empty window's maximum is the lowest float, whose square is none.
+// An empty window's maximum is the lowest float, whose square is not finite.
 constexpr double kOverflows = 1e37;
 
 double LargestOf(const std::vector<double>& values) {
@@ -49,9 +49,9 @@ double LargestOf(const std::vector<double>& values) {
   return largest;
 }
 
-// How far rounding takes an element of each array: from runs in double with noise on the weights,
-// the inputs and the results. A dot product's rounding is that of its weights, at each step of a
-// recurrent layer, which may amplify it from step to step.
+// How far rounding takes an element of each array: learned from runs in double with noise on the
+// weights, the inputs and the results. A dot product rounds like its weights, at each step of a
+// recurrent layer, which may amplify the error from step to step.
 using Rounding = std::map<std::string, double>;
 
 Rounding LearnRounding(const NetParameter& net, const Numbers& exact) {
@@ -79,7 +79,7 @@ std::string DescribeDifference(const Numbers& expected, const Numbers& numbers,
     const std::vector<double>& exact = found->second;
     if (values.size() != exact.size())
       return StrCat(key, " has ", values.size(), " elements instead of ", exact.size());
-    // Sums of up to some ten thousand products in float.
+    // Sums of up to about ten thousand products in float.
     const auto amplified = rounding.find(key);
     const double most =
         1e-2 * LargestOf(exact) + 1e-5 + (amplified == rounding.end() ? 0 : 4 * amplified->second);
@@ -98,13 +98,13 @@ void PlantError(Numbers* numbers) {
     if (key.find("data z") == std::string::npos) continue;
     const auto finite =
         std::ranges::find_if(values, [](double x) { return std::abs(x) <= kOverflows; });
-    // Without elements that are compared, another number of them.
+    // If no element is compared, changes the number of elements.
     finite == values.end() ? values.push_back(0) : void(*finite += 1 + LargestOf(values));
     return;
   }
 }
 
-// Empty where every run computes the same.
+// Returns an empty text if every run computes the same.
 std::string CompareRuns(const NetParameter& net, bool plants_error) {
   const RunResult exact = RunNet(InType(net, DOUBLE), {});
   for (const bool keep_all : {true, false}) {

@@ -1,4 +1,4 @@
-// What has to hold of a net, whatever geometry it asks for.
+// Conditions that must hold for a net with any geometry.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 namespace caffe::fuzz {
 
 struct GeometryReport {
-  std::string finding;  // empty: all is well
-  std::string refusal;  // the user's error that the library answered with
+  std::string finding;  // empty: all conditions hold
+  std::string refusal;  // the library's user error
   bool was_run = false;
 };
 
-// The net is refused by an error that names the layer, in one line, or planned in bounded time and
-// memory. Where it is small, it is run forward and backward: kernels for float, which the plan
-// chooses by the geometry, compute what the plain ones compute in double, with all blobs kept and
-// with memory reused. With `plants_error` one number of the float runs is changed.
+// The net must be refused by a one-line error that names the layer, or be planned in bounded time
+// and memory. If it is small, it is run forward and backward: float kernels, which the plan chooses
+// by the geometry, must compute the same as the plain ones in double, with all blobs kept and with
+// memory reused. With `plants_error` one number of the float runs is changed.
 GeometryReport CheckGeometry(const NetParameter& net, bool plants_error = false);
 
 }  // namespace caffe::fuzz

@@ -1,14 +1,14 @@
-// Plans random windows and extents, hostile ones too, and runs those that are small.
+// Plans random windows and extents, including hostile ones, and runs the small nets.
 //
 //   geometry_fuzz --seeds FROM COUNT [--found DIR] [--plant]   nets of these seeds
-//   geometry_fuzz --net FILE                                   a net that was found, again
-//   geometry_fuzz --print SEED                                 the net of a seed
+//   geometry_fuzz --net FILE                                   checks a net that was found again
+//   geometry_fuzz --print SEED                                 prints the net of a seed
 //
-//   --found DIR   where nets with a finding are written as seed-N.prototxt, the reason in a comment
-//   --plant       spoils a number of each net that is run: 1 unless all of them are noticed
+//   --found DIR   folder for nets with a finding: seed-N.prototxt, with the reason in a comment
+//   --plant       changes a number of each net that runs: exits with 1 unless all are noticed
 //
-// Ends with 1 where there is a finding. A net that ends the process, or takes more than half a
-// minute, is a finding too: another process goes on behind it.
+// Exits with 1 if there is a finding. A net that ends the process, or takes more than half a
+// minute, is also a finding: another process then continues.
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 #include <sys/mman.h>
@@ -27,9 +27,9 @@ namespace {
 
 constexpr unsigned kSecondsPerNet = 30;
 
-// Memory that the process which runs nets shares with the one that watches it.
+// Memory shared by the process that runs nets and the one that watches it.
 struct Progress {
-  uint64_t seed = 0;  // the next one
+  uint64_t seed = 0;  // the next seed
   uint64_t refused = 0, run = 0, with_findings = 0;
 };
 

@@ -11,8 +11,8 @@
 namespace caffe::fuzz {
 namespace {
 
-// The gradient of each element of a map looks at all regions, and a region may hold the whole map:
-// work that depends on the data, so that no plan counts it.
+// The gradient of each element of a map looks at all regions, and a region may cover the whole map.
+// This work depends on the data, so no plan counts it.
 constexpr double kMostRegions = 65537, kMostElementsOfRegions = 1e8;
 
 class GeometryWriter {
@@ -48,7 +48,7 @@ class GeometryWriter {
  private:
   // Numbers -----------------------------------------------------------------------------------
 
-  // A number of a few choices, or one at the edge of what some type counts.
+  // One of a few usual numbers, or one at the limit of some type's range.
   int64_t Number(int least, int most) {
     if (!random_.Chance(hostility_)) return random_.Between(least, most);
     static const std::vector<int64_t> edges = {
@@ -58,16 +58,16 @@ class GeometryWriter {
         2147483648, 2147483649, 3000000000, 4294967294, 4294967295};
     return random_.Pick(edges);
   }
-  // Fields of 32 bits with a sign.
+  // For signed 32-bit fields.
   int64_t SignedNumber(int least, int most) {
     const int64_t number = Number(least, most);
     if (number <= 2147483647) return number;
     return number - (int64_t{1} << 32);
   }
-  // What an int32 holds, too.
+  // Limits the number to the range of int32.
   static int64_t Negative(int64_t number) { return std::min<int64_t>(-number, 2147483647); }
   std::string Field(const char* name, int64_t value) { return StrCat(" ", name, ": ", value); }
-  // Now and then nothing.
+  // Sometimes returns nothing.
   std::string MaybeField(const char* name, int64_t value) {
     return random_.Chance(0.6) ? Field(name, value) : "";
   }
@@ -75,7 +75,7 @@ class GeometryWriter {
     return random_.Chance(0.3) ? StrCat(" ", name, ": true") : "";
   }
 
-  // One extent is large at most, or nothing would be planned.
+  // At most one extent is large, otherwise nothing would be planned.
   std::string ShapeOf(const std::vector<int64_t>& extents) {
     std::string text = "shape {";
     for (const int64_t extent : extents) text += Field("dim", extent);
@@ -143,7 +143,7 @@ class GeometryWriter {
     const std::vector<int64_t> image = Image();
     AddBottom(image);
     const int64_t size = 2 * Number(0, 4) % (1LL << 32) + 1;
-    // Each pixel has a window, which may take more than the time that a net has.
+    // Each pixel has a window, which may take longer than the time limit of a net.
     auto sums = static_cast<double>(std::min(size, image[2]) * std::min(size, image[3]));
     for (int64_t extent : image) sums *= static_cast<double>(extent);
     const bool is_within = random_.Chance(0.5) && sums < 1e8;
@@ -172,7 +172,7 @@ class GeometryWriter {
                   "' correlation_param {", text, Flag("do_abs"), " }");
   }
 
-  // A factor, now and then one without bounds.
+  // A factor, sometimes an unbounded one.
   std::string Factor(const char* name) {
     if (!random_.Chance(hostility_)) return StrCat(" ", name, ": ", 0.25 * random_.Between(1, 12));
     return StrCat(" ", name, ": ",
@@ -251,7 +251,7 @@ class GeometryWriter {
     switch (kind) {
       case 0:
         return StrCat("type: 'ROIPooling' roi_pooling_param {", cells, scale, " }");
-      case 1:  // takes the square of sampling_ratio samples, which its plan does not count
+      case 1:  // takes sampling_ratio squared samples, which its plan does not count
         return StrCat("type: 'ROIAlign' roi_align_param {", cells, scale,
                       MaybeField("sampling_ratio", random_.Between(-1, 3)), " }");
       default:
@@ -312,7 +312,7 @@ class GeometryWriter {
   }
 
   RandomNumbers random_;
-  double hostility_ = 0;  // how often a number is at an edge
+  double hostility_ = 0;  // the probability of a number at a limit
   std::vector<std::string> shapes_;
 };
 

@@ -1,5 +1,5 @@
-// Random nets of one layer that slides a window or changes the extents of images, many of them with
-// options and shapes at the edges of what can be counted.
+// Random nets with one layer that slides a window or changes the extents of images, often with
+// options and shapes at the limits of number ranges.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace caffe::fuzz {
 
-// The same for the same seed. Most are valid and small; what a hostile one asks for is refused, or
-// planned without being run.
+// Deterministic for a seed. Most nets are valid and small; a hostile one is refused, or planned
+// without being run.
 NetParameter GenerateGeometry(uint64_t seed);
 
 }  // namespace caffe::fuzz
