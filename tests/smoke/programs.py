@@ -16,7 +16,7 @@ PACKAGE = BINARIES.parent / "python"
 
 
 class Workplace:
-    """A folder with the definitions, in which programs run as they would in the repository."""
+    """A folder with the definitions, in which programs run as in the repository."""
 
     def __init__(self, root):
         self.root = root
@@ -44,7 +44,7 @@ class Workplace:
         return done.stdout
 
     def edit(self, path, **fields):
-        """Sets top level fields of a prototxt that are there already."""
+        """Sets existing top level fields of a prototxt."""
         file = self.root / path
         lines = file.read_text().splitlines()
         for name, value in fields.items():
@@ -66,7 +66,7 @@ def need_program(name):
 
 
 def real_data(name):
-    """A folder of CAFFE_TEST_DATA, or a skipped test."""
+    """A folder of CAFFE_TEST_DATA; the test is skipped if it does not exist."""
     folder = pathlib.Path(os.environ.get("CAFFE_TEST_DATA", "")) / name
     if "CAFFE_TEST_DATA" not in os.environ or not folder.is_dir():
         pytest.skip(f"no real data: CAFFE_TEST_DATA names no folder with {name}/ in it")
@@ -80,7 +80,7 @@ def slow():
 
 @pytest.fixture
 def program():
-    """Path of a built program; the test is skipped where it is missing."""
+    """The path of a built program; the test is skipped if it is missing."""
     def find(name):
         need_program(name)
         return str(BINARIES / name)
@@ -96,12 +96,12 @@ def run():
     return call
 
 
-# Seconds until a test gives up. A safety net: neither load nor a test that is paused comes near it.
+# Seconds until a test gives up. This is a safety net: neither load nor a paused test comes close to it.
 PATIENCE = 300
 
 
 class Deadline:
-    """Kills processes that are not done within PATIENCE: `with Deadline(process) as deadline: ... deadline.has_struck`."""
+    """Kills processes that do not end within PATIENCE: `with Deadline(process) as deadline: ... deadline.has_struck`."""
 
     def __init__(self, *processes):
         self.has_struck, self._processes = False, processes

@@ -1,4 +1,4 @@
-"""Processes that train together: how tests start them, stop them and read what they say."""
+"""Processes that train together: how tests start and stop them and read their output."""
 import concurrent.futures
 import os
 import re
@@ -11,9 +11,9 @@ import pytest
 
 from programs import PATIENCE, Deadline, wait_for_line
 
-# Of launchers that may have started the tests themselves.
+# Prefixes of variables of launchers that may have started the tests themselves.
 FOREIGN = ("OMPI_", "PMIX_", "PMI_", "SLURM_", "MPI_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_")
-# Optimizers, types and scaling whose decisions all ranks have to take alike.
+# Optimizers, types and scaling whose decisions must be equal on all ranks.
 KINDS = {
     "sgd": {},
     "adam": {"type": '"Adam"', "momentum2": 0.999},
@@ -23,7 +23,7 @@ KINDS = {
 
 
 def environment(folder, **more):
-    """Variables of a process that nobody has started as one of several; its secret is in `folder`."""
+    """The variables of a process that was not started as one of several; its secret is in `folder`."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     return {**own, "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1", **more}
 
@@ -32,7 +32,7 @@ _started, _ports = [], []
 
 
 def free_port():
-    """A port that no other program is given until the test ends: a rank listens there by number, with SO_REUSEADDR, as we do."""
+    """A port that no other program gets until the test ends: a rank listens there by number, with SO_REUSEADDR, as we do."""
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     one.bind(("127.0.0.1", 0))
@@ -41,9 +41,9 @@ def free_port():
 
 
 def start(folder, commands, held=False, **more):
-    """A process for each command. `held`: who has logged a page (4 KiB) that nobody has read waits for its reader.
+    """Starts a process for each command. `held`: a process that has logged a page (4 KiB) that nobody has read waits for its reader.
 
-    With `display: 1` a held rank is less than 50 iterations ahead of what the test has read, however late the test is.
+    With `display: 1` a held rank is at most 50 iterations ahead of the test, however late the test is.
     """
     processes = [subprocess.Popen([str(part) for part in command], cwd=folder, env=environment(folder, **more), text=True,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -54,7 +54,7 @@ def start(folder, commands, held=False, **more):
 
 
 def start_ranks(folder, caffe, solver, ranks, *arguments, each=None, **more):
-    """`caffe train` as so many processes, by flags. `each`: further arguments of each rank."""
+    """Starts this many processes of `caffe train`, using flags. `each`: further arguments of each rank."""
     store = f"127.0.0.1:{free_port()}"
     return start(folder, [[caffe, "train", f"-solver={solver}", f"-ranks={ranks}", f"-rank={rank}", f"-store={store}",
                            *arguments, *(each(rank) if each else [])] for rank in range(ranks)], **more)
@@ -69,7 +69,7 @@ def _kill(processes):
 
 @pytest.fixture(autouse=True)
 def no_rank_is_left():
-    """A test that fails half-way leaves no rank that trains for ever."""
+    """Makes sure that a test that fails half-way leaves no rank that trains for ever."""
     yield
     _kill(_started)
     _started.clear()
@@ -78,7 +78,7 @@ def no_rank_is_left():
 
 
 def finish(processes):
-    """Their (status, what they said), by rank. None is left when this returns."""
+    """Returns (status, output) of each process, by rank. No process is left when this returns."""
     def rest_of(process):
         said = process.stderr.read()
         return process.wait(), said
@@ -90,13 +90,13 @@ def finish(processes):
 
 
 def wait_for_iterations(process, count=0):
-    """Reads its log until it is at one of at least so many."""
+    """Reads the process's log until it is at an iteration of at least this number."""
     while int(wait_for_line(process, r"Iteration (\d+) \(")[1]) < count:
         pass
 
 
 def seconds_until_said(moment, said):
-    """From a moment to the last line of a log, by the log's own clock: the test may read it later."""
+    """The seconds from a moment to the last line of a log, by the log's own clock, because the test may read it later."""
     last = re.findall(r"^[IWEF](\d{4} \d\d:\d\d:\d\d)\.", said, re.MULTILINE)[-1]
     return (datetime.strptime(f"{moment.year}{last}", "%Y%m%d %H:%M:%S") - moment).total_seconds()
 

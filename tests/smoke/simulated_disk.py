@@ -1,6 +1,6 @@
-"""A simulated disk: lets the k-th operation of a program fail, and rebuilds what a power cut may leave.
+"""A simulated disk: makes the k-th operation of a program fail, and reconstructs the states that a power cut may leave.
 
-tests/disk/disk.cpp, preloaded into the program, stands between it and the folder that is watched.
+tests/disk/disk.cpp, preloaded into the program, sits between it and the watched folder.
 """
 import collections
 import os
@@ -15,7 +15,7 @@ from programs import BINARIES, ROOT
 
 LIBRARY = BINARIES.parent / "lib" / "libcaffe_test_disk.so"
 KINDS = ("open", "write", "truncate", "fsync", "rename", "unlink", "mkdir", "rmdir", "close")
-# What the log then says. LMDB calls a write that was cut short an input/output error.
+# The resulting texts in the log. LMDB calls a truncated write an input/output error.
 TEXTS = {"ENOSPC": ["No space left on device"], "EDQUOT": ["Disk quota exceeded"], "EIO": ["Input/output error"],
          "short": ["No space left on device", "Input/output error"]}
 COUNTED_AS = {"create": "open", "empty": "open", "write-through": "write", "msync": "fsync"}
@@ -25,7 +25,7 @@ Operation = collections.namedtuple("Operation", "kind fields data")
 
 
 def operations(log):
-    """What the library wrote down, in order."""
+    """The operations that the library recorded, in order."""
     text, at, found = log.read_bytes() if log.exists() else b"", 0, []
     while at < len(text):
         end = text.index(b"\n", at)
@@ -38,8 +38,8 @@ def operations(log):
 
 
 def counts(found):
-    """How often each kind of operation that can fail was there."""
-    # Descriptors of folders and of files that are only opened do not count as opened.
+    """The number of operations of each kind that can fail."""
+    # Descriptors of folders, and of files that are only opened, do not count as opened.
     kinds = [COUNTED_AS.get(one.kind, one.kind) for one in found if one.kind not in ("folder", "open")]
     return collections.Counter(kinds)
 
@@ -66,17 +66,17 @@ def without_random_names(path):
 
 
 class Place:
-    """A folder to run programs in; `disk` in it is the folder that is watched."""
+    """A folder to run programs in; `disk` inside it is the watched folder."""
 
     def __init__(self, root):
         self.root, self.disk, self.log = root, root / "disk", root / "log"
         root.mkdir(parents=True, exist_ok=True)
 
     def run(self, command, files, fault="", watched=True):
-        """Runs `command` on a disk that holds `files`; returns the process and what the disk holds then."""
+        """Runs `command` on a disk that holds `files`; returns the process and the disk's final contents."""
         put(self.disk, files)
         self.log.unlink(missing_ok=True)
-        # With this policy `caffe` need not start itself a second time.
+        # With this policy `caffe` does not have to start itself a second time.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
         if watched:
             environment |= {"LD_PRELOAD": str(LIBRARY), "CAFFE_DISK_FOLDER": str(self.disk.resolve()),
@@ -87,7 +87,7 @@ class Place:
 
 
 class _File:
-    """A file as the program sees it (`size`), and as the disk may have it: what was synchronized and what was not yet."""
+    """A file as the program sees it (`size`), and as the disk may have it: synchronized data, and data not yet synchronized."""
 
     def __init__(self, data=b""):
         self.durable, self.pending, self.size = data, [], len(data)
@@ -100,7 +100,7 @@ class _File:
         self.durable, self.pending = self.content(lambda change: 1), []
 
     def content(self, share):
-        """share(change): how much of it has reached the disk, 0 to 1."""
+        """share(change): the fraction of the change that has reached the disk, 0 to 1."""
         data = bytearray(self.durable)
         for change in self.pending:
             kind, place, piece, is_through = change
@@ -134,10 +134,10 @@ class _Folder:
 
 
 class PowerCuts:
-    """Follows the operations of one run and tells what the disk may hold if the power fails after each.
+    """Follows the operations of one run and gives the possible contents of the disk if the power fails after each.
 
-    Synchronizing a file makes its data durable, synchronizing a folder its names: no more is promised, and what is
-    not synchronized may have reached the disk in any order, in parts, or not at all. A rename happens or does not.
+    Synchronizing a file makes its data durable, synchronizing a folder its names: nothing more is guaranteed, and
+    unsynchronized changes may have reached the disk in any order, partly, or not at all. A rename happens or does not.
     """
 
     def __init__(self, files):
@@ -208,7 +208,7 @@ class PowerCuts:
         return self._files(lambda change: True, lambda file: file.content(lambda change: 1))
 
     def states(self, random_states, seed):
-        """Disk contents after a cut at this moment: path -> bytes, one after another."""
+        """Yields disk contents after a cut at this moment: path -> bytes."""
         yield "all", self.everything()
         yield "synchronized", self._files(lambda change: False, lambda file: file.content(lambda change: 0))
         yield "names, no data", self._files(lambda change: True, lambda file: file.content(lambda change: 0))
@@ -229,7 +229,7 @@ class PowerCuts:
 
 
 def faults(found, whats):
-    """KIND:NUMBER:WHAT of every operation of a recorded run."""
+    """KIND:NUMBER:WHAT for every operation of a recorded run."""
     for kind, count in sorted(counts(found).items()):
         for number in range(1, count + 1):
             for what in whats:

@@ -4,7 +4,7 @@
 #   unshare --net --mount --pid --fork --mount-proc slurm_cluster.sh FOLDER COMMAND...
 #
 # FOLDER receives Slurm's files. CAFFE_SLURM_ROOT names a folder with Debian's packages slurmctld,
-# slurmd, slurm-client, slurm-wlm-basic-plugins and liblua5.1-0 (dpkg -x), where they are not
+# slurmd, slurm-client, slurm-wlm-basic-plugins and liblua5.1-0 (dpkg -x), if they are not
 # installed. Nothing outside these namespaces and FOLDER changes, and nothing outlives the command.
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-"""Programs are where scripts written for Caffe look for them under CAFFE_ROOT."""
+"""Programs are in the places where scripts written for Caffe look for them under CAFFE_ROOT."""
 import subprocess
 
 import pytest

@@ -1,4 +1,4 @@
-"""Streams that are closed, full or not read any more, and disks that are full: what a run does then."""
+"""Runs whose streams are closed, full or no longer read, and runs on full disks."""
 import os
 import pathlib
 import signal
@@ -23,7 +23,7 @@ def resumes(state, solver, program, run):
 
 @pytest.fixture
 def shell(program):
-    """A line of bash, in which $CAFFE is the program, with the signals of an ordinary terminal."""
+    """Runs a line of bash in which $CAFFE is the program, with the signals of an ordinary terminal."""
     def call(line, timeout=120, **options):
         return subprocess.run(["bash", "-c", line], env={**os.environ, "CAFFE": program("caffe")}, timeout=timeout,
                               check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -33,7 +33,7 @@ def shell(program):
 
 @pytest.mark.parametrize("streams", ["2>&-", ">&-", "<&- >&- 2>&-", "2>/dev/full", "> /dev/full", "> /dev/full 2>&1"])
 def test_a_run_without_its_streams_ends_whole(streams, tmp_path, program, run, solver, shell):
-    """Training prints nothing that anybody needs: the run goes on to its end, and so does its snapshot."""
+    """Training prints nothing essential: the run continues to its end, and so does its snapshot."""
     file = solver("run", max_iter=30, display=1, snapshot=10)
     done = shell(f'"$CAFFE" train --solver={file} {streams}')
     assert done.returncode == 0, done.stderr[-2000:]
@@ -49,7 +49,7 @@ def test_a_reader_of_the_log_that_ends_stops_the_run_with_a_snapshot(tmp_path, p
 
 
 def test_a_reader_of_the_log_that_ends_before_training_begins(tmp_path, solver, shell):
-    """There is nothing to save yet: the run ends as any program in a pipe does, or with its first snapshot."""
+    """There is nothing to save yet: the run ends like any program in a pipe, or with its first snapshot."""
     file = solver("run", max_iter=10000000, display=20)
     done = shell(f'"$CAFFE" train --solver={file} 2>&1 | head -1; echo "${{PIPESTATUS[0]}}"')
     status = int(done.stdout.splitlines()[-1])
@@ -57,7 +57,7 @@ def test_a_reader_of_the_log_that_ends_before_training_begins(tmp_path, solver, 
 
 
 def test_a_limit_of_file_sizes(tmp_path, program, run, solver, shell):
-    """Snapshots under way fail and training goes on; the last one decides about the status."""
+    """Snapshots during the run fail and training continues; the last one decides the status."""
     assert run(program("caffe"), "train", f"--solver={solver('run', max_iter=5)}").returncode == 0
     file = solver("run", max_iter=30, snapshot=10)
     done = shell(f'ulimit -f 4; "$CAFFE" train --solver={file} --snapshot={tmp_path}/run_iter_5.solverstate')
@@ -79,7 +79,7 @@ def can_mount():
 @pytest.mark.skipif(not can_mount(), reason="needs root, who may mount a file system for this process alone")
 @pytest.mark.parametrize("format", ["BINARYPROTO", "HDF5"])
 def test_a_full_disk(format, tmp_path, program, run, solver, shell):
-    """Two snapshots fit. The third fails, training goes on, and the two stay whole."""
+    """Two snapshots fit. The third fails, training continues, and the two stay complete."""
     disk = tmp_path / "disk"
     disk.mkdir()
     (tmp_path / "kept").mkdir()
@@ -91,7 +91,7 @@ def test_a_full_disk(format, tmp_path, program, run, solver, shell):
     assert "failed, training goes on" in done.stderr and "No space left on device" in done.stderr.splitlines()[-1]
     kept = list((tmp_path / "kept").glob("run_iter_*.solverstate*"))
     weights = list((tmp_path / "kept").glob("run_iter_*.caffemodel*"))
-    # No weights without their state, but for the last, which are all that is left of the run.
+    # No weights without their state, except the last ones, which are all that is left of the run.
     assert 0 < len(kept) < 6 and len(weights) - len(kept) in (0, 1)
     assert not list((tmp_path / "kept").glob("*.tmp.*"))
     for state in kept:
@@ -146,7 +146,7 @@ def test_the_small_tools_print_their_results_to_the_log_alone(name, program, run
 
 
 def test_files_of_the_log_on_a_full_disk(tmp_path, program, run, solver):
-    """-log_dir where nothing can be written: the run goes on."""
+    """-log_dir names a place where nothing can be written: the run continues."""
     file = solver("run", max_iter=20, display=1)
     done = run(program("caffe"), "train", f"--solver={file}", "-log_dir=/dev/full")
     assert done.returncode == 0, done.stderr[-2000:]

@@ -1,7 +1,7 @@
-"""The recipes of examples/clusters: their scripts run, and what needs a cluster's engine is read and run without it.
+"""The recipes of examples/clusters: their scripts run; recipes for a cluster's engine are checked and run without it.
 
-Slurm runs for real, on two nodes in network namespaces, where it is installed or CAFFE_SLURM_ROOT names its unpacked
-packages (slurm_cluster.sh); torchrun where it is in PATH or CAFFE_TORCHRUN names it.
+Slurm really runs, on two nodes in network namespaces, if it is installed or CAFFE_SLURM_ROOT names its unpacked
+packages (slurm_cluster.sh); torchrun if it is in PATH or CAFFE_TORCHRUN names it.
 """
 import json
 import os
@@ -40,7 +40,7 @@ def folder_with_a_solver(tmp_path, solver, program):
 
 @pytest.fixture(name="expected")
 def bytes_of_workers(folder, run):
-    """What two ranks have to end with: the snapshot of two workers."""
+    """The expected result of two ranks: the snapshot of two workers."""
     done = run(BINARIES / "caffe", "train", f"-solver={folder}/solver.prototxt", "-workers=2",
                f"--set=snapshot_prefix={folder}/workers", env=environment(folder, OMP_NUM_THREADS="2"))
     assert done.returncode == 0, done.stderr
@@ -78,10 +78,10 @@ def test_the_common_failures_have_the_programs_words():
     rows = re.search(r"## Common failures\n\n.*\n.*\n((?:\|.*\n)+)", page)[1].splitlines()
     sources = "".join(file.read_text() for folder in ("src/caffe/distributed", "src/caffe/mpi_transport", "src/caffe/solvers") for file in
                       (ROOT / folder).glob("*.cpp"))
-    sources = re.sub(r'"\s*\n\s*"', "", sources)  # literals that continue
+    sources = re.sub(r'"\s*\n\s*"', "", sources)  # joins adjacent literals
     for row in rows:
         for quote in re.findall(r"`([^`]+)`", row.split("|")[1]):
-            for words in re.split(r"\d+ s$|(?<=rank 0) in |srun$", quote):  # what varies
+            for words in re.split(r"\d+ s$|(?<=rank 0) in |srun$", quote):  # variable parts
                 assert words.strip() in sources, quote
 
 
@@ -98,14 +98,14 @@ MACHINE = """hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@\
 
 
 def on_machine(namespace, name, hosts_file, *command):
-    """A command in a namespace, with a host name and a list of hosts of its own."""
+    """A command in a namespace, with its own host name and its own list of hosts."""
     return ["ip", "netns", "exec", namespace, "unshare", "--uts", "--mount", "--propagation", "private", "sh", "-c", MACHINE,
             name, str(hosts_file), *command]
 
 
 @pytest.fixture(name="machines")
 def two_machines(hosts, folder):
-    """Words that start a command on node1 or node2."""
+    """Prefixes that start a command on node1 or node2."""
     names, _ = hosts
     file = folder / "etc_hosts"
     file.write_text("127.0.0.1 localhost\n10.77.0.1 node1 machine0\n10.77.0.2 node2 machine1\n")
@@ -114,7 +114,7 @@ def two_machines(hosts, folder):
 
 def test_mpirun_on_several_machines(folder, expected, machines):
     mpirun(2)
-    agent = folder / "agent.sh"  # in ssh's place
+    agent = folder / "agent.sh"  # replaces ssh
     agent.write_text("#!/bin/sh\nshift\nexec " + shlex.join(machines(2, "node2", "sh", "-c")) + ' "$*"\n')
     agent.chmod(0o755)
     (folder / "hosts").write_text((RECIPES / "mpirun" / "hosts").read_text().replace("slots=2", "slots=1"))
@@ -126,7 +126,7 @@ def test_mpirun_on_several_machines(folder, expected, machines):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_mpi_between_machines_makes_the_bytes_of_threads(kind, folder, machines, run, solver):
-    """Gradients by TCP and by MPI, two ranks and four on two machines."""
+    """Gradients over TCP and MPI, with two and four ranks on two machines."""
     mpirun(2)
     agent = folder / "agent.sh"
     agent.write_text("#!/bin/sh\nshift\nexec " + shlex.join(machines(2, "node2", "sh", "-c")) + ' "$*"\n')
@@ -176,7 +176,7 @@ def need_slurm():
 
 
 def in_slurm(folder, script):
-    """Runs a script on the first of two nodes; what it says."""
+    """Runs a script on the first of two nodes; returns its output."""
     need_slurm()
     (folder / "steps.sh").write_text("set -eu\n" + script)
     done = subprocess.run(["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child",
@@ -269,13 +269,13 @@ def test_the_train_job(folder, expected):
     assert job["spec"]["trainer"]["numNodes"] == runtime["spec"]["mlPolicy"]["numNodes"] == 2
     assert runtime["spec"]["mlPolicy"]["torch"] == {}  # sets PET_*; Trainer 2.2 has removed numProcPerNode
     node = fields(runtime, "spec.template.spec.replicatedJobs.0")
-    assert node["name"] == "node"  # what the policy "torch" looks for
+    assert node["name"] == "node"  # required by the policy "torch"
     assert fields(node, "template.metadata.labels")["trainer.kubeflow.org/trainjob-ancestor-step"] == "trainer"
     pod = fields(node, "template.spec.template.spec")
     check_pod(pod, "node")
     commands = []
     for rank in (0, 1):
-        # As Kubeflow Trainer sets them, on one machine.
+        # The variables that Kubeflow Trainer sets, on one machine.
         pet = {"PET_NNODES": "2", "PET_NODE_RANK": str(rank), "PET_MASTER_ADDR": "localhost", "PET_MASTER_PORT": "%PORT%"}
         commands.append([re.sub(r"\$\((\w+)\)", lambda found, pet=pet: pet[found[1]], word)
                          for word in job["spec"]["trainer"]["command"]])
@@ -312,7 +312,7 @@ def test_the_mpi_job(folder):
     ranks = replicas["Worker"]["replicas"] * job["spec"]["slotsPerWorker"]
     script = launcher["command"][-1]
     assert f"-np {ranks} " in script
-    # The operator's host file has a line for each worker; this machine stands for the first one.
+    # The operator's host file has one line for each worker; this machine acts as the first one.
     (folder / "hostfile").write_text("localhost slots=4\n")
     for old, new in (("/etc/mpi/hostfile", str(folder / "hostfile")), ("/training", str(folder)), (":29500", f":{free_port()}")):
         assert old in script
@@ -345,7 +345,7 @@ def test_the_services_of_compose():
     assert list(services) == ["machine0", "machine1"]
     for rank, (name, service) in enumerate(services.items()):
         known = {"build", "image", "working_dir", "volumes", "environment", "stop_grace_period", "restart", "hostname", "command",
-                 "depends_on"}  # of the Compose Specification
+                 "depends_on"}  # in the Compose Specification
         assert set(service) <= known
         assert service["hostname"] == name and service["environment"]["CAFFE_SECRET"] == SECRET
         assert f"-rank {rank} " in service["command"] and f"-ranks {len(services)} " in service["command"]

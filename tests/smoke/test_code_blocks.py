@@ -7,9 +7,9 @@
     ```cpp [FILE]        compiles with the installed headers; a FILE old_* with the headers of Caffe's API
     ```sh run            each line runs, in a copy of the repository with the programs of the build
     ```sh [FILE]         is a shell script, not run; with FILE it is written for the blocks after it
-    ```text              says nothing to a machine
+    ```text              is not checked
 
-What a page does not show, the test does first: <!-- before the blocks: ... --> holds Python.
+Setup that a page does not show runs first: <!-- before the blocks: ... --> contains Python.
 """
 import atexit
 import functools
@@ -122,7 +122,7 @@ class Page:
 
 
 def repository(folder):
-    """A copy of the definitions, with the scripts and the build where a user has them."""
+    """A copy of the definitions, with the scripts and the build in the places where a user has them."""
     Workplace(folder)
     for name in ("scripts", "python", "tools"):
         (folder / name).symlink_to(ROOT / name)
@@ -147,7 +147,7 @@ def test_page(page, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_code_is_in_fences(page):
-    """What is indented is not run, so it may not be code."""
+    """Indented text is not run, so it must not be code."""
     lines = page.read_text(encoding="utf-8").splitlines()
     fenced = False
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""The nets of examples and benchmarks compile; plans, times and errors are as they should be."""
+"""The nets of examples and benchmarks compile; plans, times and errors are as expected."""
 import json
 import re
 import subprocess

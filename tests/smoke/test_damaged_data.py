@@ -1,4 +1,4 @@
-"""Databases that were damaged before they are read: an error that names them, and never a run that hangs."""
+"""Databases that were damaged before they are read cause an error that names them, and never a run that hangs."""
 import os
 import random
 import re
@@ -24,17 +24,17 @@ def mutate(file, seed):
 
 
 def outcome_of(database, tmp_path, program, run, net):
-    """None, or what is wrong with how training on the damaged database ended."""
+    """Returns None, or a problem with the end of training on the damaged database."""
     (tmp_path / "damaged.prototxt").write_text(net)
     (tmp_path / "damaged_solver.prototxt").write_text(
         f'net: "{tmp_path}/damaged.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 45 snapshot_after_train: false')
     try:
         done = run(program("caffe"), "train", f"--solver={tmp_path}/damaged_solver.prototxt", timeout=300,
-                   errors="replace")  # keys may hold any bytes
+                   errors="replace")  # keys may contain any bytes
     except subprocess.TimeoutExpired:
         return "hangs"
     text = done.stderr
-    if done.returncode == 0:  # only values that nobody can check were damaged
+    if done.returncode == 0:  # only values that cannot be checked were damaged
         return None if "Optimization Done" in text else "ends without a word"
     names = DATABASE.search(text) is not None
     named = done.returncode == 1 and names and "InternalError" not in text and "src/caffe/" not in text
@@ -43,7 +43,7 @@ def outcome_of(database, tmp_path, program, run, net):
 
 @pytest.mark.parametrize("shuffle", ["true", "false"])
 def test_damaged_pages(shuffle, tmp_path, program, run, database):
-    """Each ends with an error that names the database; damaged values may be trained on."""
+    """Each ends with an error that names the database; damaged values may be used in training."""
     net = """layer { name: "data" type: "Data" top: "data" top: "label"
         data_param { source: "%s/damaged" batch_size: 16 backend: LMDB shuffle: %s } }
       layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 10 } }

@@ -1,4 +1,4 @@
-"""Small files that promise gigabytes: refused before memory is taken, with the file, the limit and the option."""
+"""Small files that claim gigabytes are refused before memory is allocated, with the file, the limit and the option."""
 import resource
 import struct
 import zlib
@@ -10,7 +10,7 @@ import pytest
 
 from caffe.proto import caffe_pb2
 
-MEMORY = 3 << 30  # bytes of addresses: what the program needs by itself is below 1 GiB
+MEMORY = 3 << 30  # address space in bytes: the program itself needs less than 1 GiB
 
 LOSS = """
 layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
@@ -48,7 +48,7 @@ def assert_refused(done, *words):
 
 
 def jpeg(side, frame=0xC0, scan_components=3):
-    """A header for a square image of three colours, and 300 KB that are no picture."""
+    """A header for a square image of three colours, and 300 KB that are not an image."""
     segment = lambda marker, data: struct.pack(">BBH", 255, marker, 2 + len(data)) + data
     components = b"".join(bytes([number, 0x11, 0]) for number in (1, 2, 3))
     scan = b"".join(bytes([number, 0]) for number in (1, 2, 3)[:scan_components])
@@ -82,7 +82,7 @@ def test_images(name, limited, tmp_path):
 
 
 def test_an_image_within_the_limit_is_decoded(limited, tmp_path):
-    """Twelve megapixels of one colour are far more than 16 times the file, and below the limit."""
+    """Twelve megapixels of one colour are far more than 16 times the file, but below the limit."""
     (tmp_path / "plain.png").write_bytes(png(3500))
     (tmp_path / "list").write_text(f"{tmp_path}/plain.png 0\n")
     assert limited("time", IMAGES % f"{tmp_path}/list").returncode == 0
@@ -90,7 +90,7 @@ def test_an_image_within_the_limit_is_decoded(limited, tmp_path):
 
 
 def test_plain_data_that_is_large_is_read(limited, tmp_path):
-    """12 MB of pixels in 12 MB of file: no bomb, whatever the limit is."""
+    """12 MB of pixels in a file of 12 MB: no bomb, for any limit."""
     (tmp_path / "large.ppm").write_bytes(b"P6 2000 2000 255\n" + bytes(12000000))
     (tmp_path / "list").write_text(f"{tmp_path}/large.ppm 0\n")
     assert limited("time", IMAGES % f"{tmp_path}/list", "-max_decoded_mb=1").returncode == 0
@@ -133,7 +133,7 @@ def test_hdf5_states_of_many_datasets(h5py, limited, tmp_path, solver):
 
 
 def test_messages_of_empty_messages(limited, tmp_path):
-    """Three bytes in the file are a layer of more than a thousand in memory."""
+    """Three bytes in the file become a layer with more than a thousand bytes in memory."""
     (tmp_path / "w.caffemodel").write_bytes(b"\xa2\x06\x00" * 4000000)
     assert_refused(limited("test", INPUT, f"--weights={tmp_path}/w.caffemodel"), "w.caffemodel", "NetParameter")
 
@@ -172,7 +172,7 @@ def test_the_converters_have_the_option(program, run, tmp_path):
 
 
 def test_weights_as_h5py_compresses_them_are_read(h5py, limited, tmp_path):
-    """Zeros become a thousandth of their size; below the limit that is no bomb."""
+    """Zeros are compressed to a thousandth of their size; below the limit this is no bomb."""
     with h5py.File(tmp_path / "w.caffemodel.h5", "w") as file:
         file.create_dataset("data/ip/0", data=np.zeros((2, 4), "f4"), compression="gzip")
         file.create_dataset("data/ip/1", data=np.zeros((2,), "f4"))

@@ -1,8 +1,8 @@
-"""Every operation on the disk fails, or is the last one before a kill or a power cut, once.
+"""Every disk operation fails once, or is once the last one before a kill or a power cut.
 
-After each: the program goes on or ends with status 1 and a text, no torn file bears a final name, what was good is
-still there and is resumed to the same bytes, and the next start leaves no stray file. The quick form takes one error
-per operation; CAFFE_SLOW_TESTS=1 takes all, and more runs.
+After each: the program continues or ends with status 1 and a text, no incomplete file has a final name, good data is
+still there and can be resumed to the same bytes, and the next start leaves no stray file. The quick form uses one error
+per operation; CAFFE_SLOW_TESTS=1 uses all, and more runs.
 """
 import concurrent.futures
 import contextlib
@@ -43,7 +43,7 @@ IS_SLOW = bool(os.environ.get("CAFFE_SLOW_TESTS"))
 
 
 class Training:
-    """`caffe train` for 4 iterations with snapshots at 2 and 4, from the newest that the disk holds."""
+    """`caffe train` for 4 iterations with snapshots at 2 and 4, starting from the newest one on the disk."""
 
     def __init__(self, caffe, format, run_dir=False):
         self.caffe, self.format, self.run_dir = caffe, format, run_dir
@@ -55,7 +55,7 @@ class Training:
         (root / "solver.prototxt").write_text(SOLVER % self.format)
 
     def newest(self, files):
-        """The newest state whose weights are there, too; None if there is none."""
+        """The newest state whose weights also exist; None if there is none."""
         states = [int(match[1]) for path in files
                   if (match := re.fullmatch(rf"new/run_iter_(\d+)\.solverstate{re.escape(self.ending)}", path))
                   and f"new/run_iter_{match[1]}.caffemodel{self.ending}" in files]
@@ -78,7 +78,7 @@ class Training:
             assert data.endswith(b"}\n") or data.endswith(b"\n"), f"{path} is torn"
 
     def check_restarted(self, files):
-        # A snapshot that failed is not written again once there is a newer one.
+        # A failed snapshot is not written again once there is a newer one.
         snapshots = {path: data for path, data in files.items() if path.startswith("new")}
         assert snapshots.items() <= self.reference.items() and self.newest(files) == self.newest(self.reference)
         strays = [path for path in files if not self.is_final(path)]
@@ -93,18 +93,18 @@ class Training:
         return not self.run_dir and files == self.reference
 
     def is_promised(self, path):
-        # Metrics and events are appended, and not synchronized; a lock ends with its process.
+        # Metrics and events are appended, but not synchronized; a lock ends with its process.
         return path.startswith("new/") and self.is_final(path)
 
     def tidied(self, files):
-        """What one does before the next start: a killed run that wrote no snapshot keeps its folder until it is deleted."""
+        """Cleans up like a user before the next start: a killed run without a snapshot keeps its folder until it is deleted."""
         if not self.run_dir or self.newest(files):
             return files
         return {path: data for path, data in files.items() if not path.startswith("log")}
 
 
 class Conversion:
-    """A converter that makes one database, whose folder appears at once."""
+    """A converter that makes one database, whose folder appears atomically."""
 
     def __init__(self, command, prepare):
         self._command, self.prepare = command, prepare
@@ -140,7 +140,7 @@ class Conversion:
 
 
 def in_parallel(root, prepare, work, items):
-    """work(place, item) for all items, by as many threads as there are processors, each with its own place."""
+    """Calls work(place, item) for all items, with as many threads as processors, each with its own place."""
     threads = min(4, os.cpu_count() or 1)
     places = [Place(root / f"place{i}") for i in range(threads)]
     for place in places:
@@ -172,21 +172,21 @@ class Enumeration:
         self.tried = self.restarts = self.went_on = 0
 
     def check_recording(self, recorded):
-        """Nothing has passed by the library: what it wrote down makes the same files."""
+        """Checks that no operation has bypassed the library: the recorded operations give the same files."""
         disk = PowerCuts(self.files)
         for operation in self.operations:
             disk.follow(operation)
         assert disk.everything() == recorded
 
     def check_state(self, place, files, what):
-        """No torn file, the good state still there; then one more start, which ends as if nothing had been."""
+        """Checks that no file is incomplete and the good state is still there; then one more start must end as if nothing had happened."""
         scenario = self.scenario
         for path, data in files.items():
             if data is not None and scenario.is_final(path):
                 scenario.check_whole(path, data)
         for path, data in self.files.items():
             assert files.get(path) == data, f"{what}: {path} is lost"
-        # Nothing reads what is half-written, so the quick form starts once for all contents of it.
+        # Nothing reads half-written files, so the quick form starts only once for all their contents.
         key = frozenset((without_random_names(path), data if IS_SLOW or scenario.is_final(path) else None)
                         for path, data in files.items())
         if scenario.is_complete(files) or key in self.restarted:
@@ -218,20 +218,20 @@ class Enumeration:
             assert said, f"{fault}: no clear text in {done.stderr}"
         else:
             self.went_on += 1
-            # Half a write is continued; what cannot be tidied up now is tidied up by the next start.
+            # A short write is continued; files that cannot be cleaned up now are cleaned up at the next start.
             assert said or what == "short" or kind in ("unlink", "rmdir", "close"), f"{fault} was not told"
             assert self.scenario.newest(files) == self.scenario.newest(self.scenario.reference), fault
         strays = [path for path in files if not self.scenario.is_final(path) and files[path] is not None]
         assert kind in ("unlink", "rmdir") or not strays, f"{fault} left {strays}"
 
     def try_all(self, whats):
-        # What a kill leaves is among the states after power cuts, so the quick form does without.
+        # The states after a kill are among the states after power cuts, so the quick form skips them.
         kills = simulated_disk.kills(self.operations) if IS_SLOW else []
         in_parallel(self.root, self.scenario.prepare, self.try_fault,
                     [*simulated_disk.faults(self.operations, whats), *kills])
 
     def cut_power(self, random_states):
-        """Tries every state that a power cut may leave, each once; returns how many there were."""
+        """Tries every state that a power cut may leave, each once; returns their number."""
         disk, states, promised = PowerCuts(self.files), {}, {}
         for number, operation in enumerate(self.operations, 1):
             if operation.kind == "create":
@@ -250,7 +250,7 @@ class Enumeration:
         return len(states)
 
     def promised(self, disk):
-        """What the program takes for written when it begins the next file, or ends: all that bears a final name."""
+        """The files that the program considers written when it begins the next file, or ends: all files with a final name."""
         return {path: data for path, data in disk.everything().items()
                 if self.scenario.is_final(path) and self.scenario.is_promised(path)}
 
@@ -268,7 +268,7 @@ def need_library():
 
 
 def iteration_2(scenario, root):
-    """The files of a run that ended, well, after its first snapshot."""
+    """The files of a run that ended normally after its first snapshot."""
     place = Place(root / "before")
     scenario.prepare(place.root)
     done, files = place.run(scenario.command({}), {}, watched=False)
@@ -296,7 +296,7 @@ def test_a_resumed_run_survives_power_cuts(tmp_path, program, format):
 
 @pytest.mark.parametrize("format", ["BINARYPROTO", "HDF5"])
 def test_a_new_run_survives_power_cuts(tmp_path, program, format):
-    """Its folder is made by the run, too."""
+    """The run also creates its folder."""
     enumeration = Enumeration(Training(program("caffe"), format), tmp_path, {})
     states = enumeration.cut_power(random_states=50 if IS_SLOW else 1)
     say(f"train, {format}", enumeration, states)
@@ -321,7 +321,7 @@ def test_a_run_folder_survives_every_fault(tmp_path, program):
 
 
 def conversion(program):
-    """20 images into an LMDB, by convert_mnist_data."""
+    """Converts 20 images to an LMDB with convert_mnist_data."""
     def prepare(root):
         write_idx(root / "images", [20, 8, 8], [i * 7 % 256 for i in range(20 * 64)])
         write_idx(root / "labels", [20], [i % 10 for i in range(20)])
@@ -329,7 +329,7 @@ def conversion(program):
 
 
 def png(color):
-    """A picture of 8x8 pixels of one color."""
+    """An image of 8x8 pixels of one colour."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     rows = zlib.compress((b"\0" + bytes(color) * 8) * 8)
@@ -338,7 +338,7 @@ def png(color):
 
 
 def importation(program):
-    """8 pictures in 2 classes into an LMDB with its mean and its labels, by caffe data import."""
+    """Converts 8 pictures in 2 classes to an LMDB with its mean and its labels, with caffe data import."""
     def prepare(root):
         for i in range(8):
             folder = root / "photos" / f"class{i % 2}"
@@ -385,7 +385,7 @@ def test_an_import_killed_between_its_databases_says_what_to_do(tmp_path, progra
 
 
 def test_the_library_sees_and_fails_each_operation(tmp_path):
-    """By a program that does one of each, and whose faults are known."""
+    """Uses a program that does one operation of each kind, with known faults."""
     code = """
 import ctypes, mmap, os
 c = ctypes.CDLL(None, use_errno=True)
@@ -428,7 +428,7 @@ os.rmdir("disk/folder")
 
 
 def test_power_cuts_lose_what_is_not_synchronized():
-    """The model itself: a rename before its file is synchronized may leave an empty file, afterwards not."""
+    """Tests the model itself: a rename before its file is synchronized may leave an empty file, but not afterwards."""
     def operations(is_synchronized):
         Operation = simulated_disk.Operation
         yield Operation("create", ["3", "a.tmp"], b"")

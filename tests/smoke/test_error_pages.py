@@ -1,12 +1,12 @@
-"""Pages that show error messages show what the program prints.
+"""Pages with error messages show the program's actual output.
 
     <!-- mistake: COMMANDS -->      shell commands that make the mistake, in a fresh copy of a folder with a good net
     ```text
     $ caffe plan net.prototxt       runs, and fails with exit status 1
-    caffe plan: net.prototxt:...    what it says, without the prefix of the log's lines
+    caffe plan: net.prototxt:...    its output, without the prefix of the log's lines
     ```
 
-After a message has changed, this file writes the pages anew:
+After a message has changed, this file rewrites the pages:
     CAFFE_BINARY_DIR=build/cpu-release python3 tests/smoke/test_error_pages.py
 """
 import os
@@ -79,7 +79,7 @@ def make_place(folder):
 
 
 def message(mistake, command, place):
-    """What `command` says after the mistake was made."""
+    """The output of `command` after the mistake was made."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = shutil.copytree(place, pathlib.Path(scratch) / "digits")
         made = shell(mistake, folder)
@@ -91,7 +91,7 @@ def message(mistake, command, place):
 
 
 def with_messages(text, place):
-    """The page with what the program says now."""
+    """The page with the program's current output."""
     def now(found):
         before, mistake, command, _, after = found.groups()
         return f"{before}$ {command}\n{message(mistake, command, place)}{after}"

@@ -11,7 +11,7 @@ for package in ("sklearn", "jinja2"):
 
 
 def trained(folder, images, *words, iterations=8):
-    """The model's folder m, trained a little."""
+    """The model folder m, after a little training."""
     caffe(folder, "new", images, "--output=m", *words)
     caffe(folder, "train", "m", f"--set=max_iter={iterations}", f"--set=test_interval={iterations}", "--set=snapshot=1000")
     return folder / "m"
@@ -34,14 +34,14 @@ def test_classes(folder):
     assert [row["support"] for row in figures["classes"]] == [2, 2, 2]
     page = (model / "evaluation.html").read_text()
     assert "&lt;b&gt;&amp;red" in page and "<b>&red" not in page and not re.search("https?://", page)
-    # The mean that `caffe test` prints, whose batch divides the set here.
+    # The mean that `caffe test` prints; here its batch size divides the size of the set.
     net = read(model / "train_val.prototxt", "NetParameter")
     batch = next(layer for layer in net.layer if layer.type == "Data" and layer.include[0].phase == 1).data_param.batch_size
     weights = next((model / "snapshots").glob("*.caffemodel"))
     tested = caffe(model, "test", "train_val.prototxt", f"--weights={weights}", f"--iterations={6 // batch}")
     for name, figure in (("accuracy", "accuracy"), ("loss", "log_loss")):
         assert figures[figure] == pytest.approx(float(re.search(rf"\] {name} = ([\d.e+-]+)", tested)[1]), rel=1e-4, abs=1e-5)
-    # Again over its own files, not over others.
+    # It overwrites its own files, but no others.
     caffe(folder, "evaluate", "m")
     (model / "evaluation.html").write_text("mine")
     assert "evaluation.html: is there already, and caffe evaluate has not written it" in caffe(folder, "evaluate", "m", status=1)
@@ -63,7 +63,7 @@ def test_the_best_weights_are_taken(folder):
 
 
 def test_layers_without_weights_are_named(folder):
-    """A model of other classes has all of the net but its last layer."""
+    """A model with other classes has all weights of the net except those of its last layer."""
     classes(folder / "photos", count=14)
     model = trained(folder, "photos", "--batch=8", "--size=16", iterations=2)
     classes(folder / "others", count=14, names=["blue", "red"])

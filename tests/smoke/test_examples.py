@@ -51,7 +51,7 @@ def test_lenet_learns_real_mnist(workplace):
     workplace.run("examples/mnist/create_mnist.sh", digits)
     path = workplace.edit("examples/mnist/lenet_solver.prototxt", max_iter=500)
     workplace.run("caffe", "train", f"--solver={path}")
-    # Over seeds 0.965 to 0.974 here.
+    # 0.965 to 0.974 for different seeds here.
     assert accuracy(workplace, "examples/mnist/lenet_train_test.prototxt", "examples/mnist/lenet_iter_500.caffemodel") > 0.95
 
 
@@ -98,7 +98,7 @@ def test_a_program_of_the_library_logs_as_caffe_does(workplace):
     need_program("classification")
     (workplace.root / "labels.txt").write_text("".join(f"digit {i}\n" for i in range(10)))
     (workplace.root / "digit.pgm").write_bytes(b"P5 28 28 255\n" + bytes(28 * 28))
-    net = workplace.root / "examples/mnist/lenet.prototxt"  # as it was written before input layers, which the log names
+    net = workplace.root / "examples/mnist/lenet.prototxt"  # the old form without an input layer; the log names it
     (workplace.root / "old.prototxt").write_text(re.sub(r'layer {\s+name: "data".*?\n}\n', 'input: "data" input_dim: 1 input_dim: 1 '
                                                         'input_dim: 28 input_dim: 28\n', net.read_text(), flags=re.DOTALL))
     log = workplace.run("classification", "old.prototxt", "examples/mnist/lenet.caffemodel", "0", "labels.txt", "digit.pgm")

@@ -1,7 +1,7 @@
-"""In how many places each program can fail: its operations on the disk and its allocations.
+"""The number of places at which each program can fail: its disk operations and its allocations.
 
-test_disk_faults.py and test_memory_faults.py let each fail. docs/runs.md has the table, which this compares loosely,
-because libraries differ; run by itself, it prints the table anew.
+test_disk_faults.py and test_memory_faults.py make each of them fail. docs/runs.md has the table, which is compared loosely,
+because libraries differ; when this file is run directly, it prints a new table.
 """
 import pathlib
 import sys
@@ -36,7 +36,7 @@ def nothing(path):
 
 
 TRAIN = ["caffe", "train", "--solver=solver.prototxt"]
-# Command, what prepares its folder, and which of a whole run's files are there when it begins.
+# Command, the function that prepares its folder, and which of a whole run's files exist when it begins.
 PROGRAMS = {
     "`caffe train`, 2 snapshots": (TRAIN, training("BINARYPROTO"), nothing),
     "`caffe train --snapshot`, 1 snapshot": (
@@ -74,7 +74,7 @@ def row(cells):
 
 
 def documented():
-    """Program -> its counts, of docs/runs.md."""
+    """The counts of each program, from docs/runs.md."""
     lines = (ROOT / "docs" / "runs.md").read_text().splitlines()
     begin = lines.index(row(["program", *COLUMNS])) + 2
     rows = {}

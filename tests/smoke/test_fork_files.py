@@ -1,4 +1,4 @@
-"""Definitions of the kind that repositories of Caffe's forks have: each field is known, and the nets run."""
+"""Definitions like those in repositories of Caffe's forks: each field is known, and the nets run."""
 import json
 
 import pytest
@@ -8,7 +8,7 @@ from programs import ROOT
 FILES = sorted((ROOT / "tests/smoke/forks").glob("*.prototxt"))
 
 
-# What forks have and Cortado does not: a layer, and the name that the error says at its place.
+# Features of forks that Cortado does not have: a layer, and the name at the position that the error gives.
 UNSUPPORTED = {
     "denser_prior_boxes": "layer { name: 'l' type: 'PriorBox' prior_box_param { denser_prior_boxes: true } }",
     "use_polygon": "layer { name: 'l' type: 'DetectionOutput' detection_output_param { use_polygon: true } }",

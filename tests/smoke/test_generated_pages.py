@@ -1,4 +1,4 @@
-"""Pages made by scripts say what the build has."""
+"""Pages written by scripts agree with the build."""
 import sys
 
 import pytest

@@ -1,4 +1,4 @@
-"""-lenient: fields, values of enums and layers that are not Caffe's are left out with a warning; without it they are errors."""
+"""-lenient: fields, enum values and layers that are not Caffe's are left out with a warning; without it they are errors."""
 import pytest
 
 NET = """
@@ -46,7 +46,7 @@ def test_nothing_left_out_is_no_warning(tmp_path, program, run):
                    "bottom: 'x' top: 'c' convolution_param { num_output: 1 kernel_size: 3 hole: 2 engine: MKLDNN } }")
     done = run(program("caffe"), "plan", net, "-lenient")
     assert done.returncode == 0 and "left out" not in done.stderr
-    assert "-> 1x1x5x5" in done.stdout  # with holes
+    assert "-> 1x1x5x5" in done.stdout  # with dilation
 
 
 def test_in_python(net):
@@ -55,7 +55,7 @@ def test_in_python(net):
         caffe.Net(str(net), caffe.TEST)
     lenient = caffe.Net(str(net), caffe.TEST, lenient=True)
     assert list(lenient.blobs) == ["data", "conv", "side"]
-    with pytest.raises(caffe.InvalidArgument):  # for that one call
+    with pytest.raises(caffe.InvalidArgument):  # applies to that one call
         caffe.Net(str(net), caffe.TEST)
 
 
@@ -97,7 +97,7 @@ def test_unknown_values(tmp_path, program, run):
     assert done.returncode == 0, done.stderr
     for place in VALUE_PLACES:
         assert done.stderr.count(f"left out: {net}{place}") == 1, place + done.stderr
-    assert "-> 1x3x6x6" in done.stdout  # the other options are read, and both layers are there
+    assert "-> 1x3x6x6" in done.stdout  # the other options are read, and both layers exist
 
 
 def test_errors_behind_an_unknown_value_have_their_place(tmp_path, program, run):

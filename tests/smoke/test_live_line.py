@@ -13,12 +13,12 @@ ERASE = b"\r\x1b[K"
 
 
 class Screen:
-    """What a terminal shows of bytes: rows, the last of which is being written."""
+    """The contents of a terminal after some bytes: its rows; the last one is being written."""
 
     def __init__(self):
         self.rows = [""]
         self.column = 0
-        self.shown = []  # what the last row was before each erasure
+        self.shown = []  # the last row before each erasure
 
     def feed(self, text):
         for part in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|.", text, re.S):
@@ -38,7 +38,7 @@ class Screen:
 
 
 def in_terminal(command, columns=200, **environment):
-    """The bytes that the program writes to a terminal of so many columns."""
+    """The bytes that the program writes to a terminal with this many columns."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
@@ -72,7 +72,7 @@ def test_the_line_stands_below_the_log(command):
     assert lines, "no line was shown"
     assert all(re.fullmatch(r"iteration \d+/400, loss \S+, \d+:\d\d:\d\d left(, \S+ images/s)?, epoch \d+\.\d\d, lr 0\.01, "
                             r"\d+% waiting for data", line) for line in lines), lines
-    # Nothing of it is left, and no line of the log has lost anything.
+    # Nothing of it is left, and no line of the log is damaged.
     assert not any("iteration " in row for row in screen.rows)
     assert screen.rows[-1] == ""
     messages = [row.split("] ")[-1] for row in screen.rows if re.match(r"[IW]\d{4} ", row)]
@@ -81,7 +81,7 @@ def test_the_line_stands_below_the_log(command):
 
 
 def test_each_write_is_whole(command):
-    """After an erasure comes a whole line of the log, or the live line: never a half of either."""
+    """An erasure is followed by a complete line of the log, or the live line: never by a part of either."""
     for part in in_terminal(command).split(ERASE)[1:]:
         *log, live = part.decode().split("\r\n")
         assert all(re.match(r"[IWE]\d{4} \d\d:", line) for line in log)
@@ -89,7 +89,7 @@ def test_each_write_is_whole(command):
 
 
 def test_a_narrow_terminal_gets_what_fits(command):
-    """Whole items: of a number cut in two nobody could say that it is half of it."""
+    """It shows complete items: if a number was cut in two, nobody could recognise it as incomplete."""
     for columns in (20, 32, 80):
         shown = Screen().feed(in_terminal(command, columns=columns).decode()).shown
         lines = [row for row in shown if row.startswith("iteration ")]
@@ -106,7 +106,7 @@ def test_a_terminal_without_erasure_gets_plain_lines(command, environment):
 
 
 def test_no_color(command):
-    """The line has no colour in the first place."""
+    """The line has no colour anyway."""
     assert not re.search(rb"\x1b\[[0-9;]*m", in_terminal(command, NO_COLOR="1"))
 
 
@@ -118,7 +118,7 @@ def test_without_a_terminal_there_are_plain_lines(command, run):
 
 
 def test_an_error_erases_the_line(program, solver):
-    """The message of a failure stands alone."""
+    """The message of a failure is on its own line."""
     controller, terminal = pty.openpty()
     path = solver("bad", max_iter=1000, base_lr=1e30)
     with subprocess.Popen([program("caffe"), "train", f"--solver={path}"], stdin=subprocess.DEVNULL, stderr=terminal,

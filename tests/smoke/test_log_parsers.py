@@ -3,12 +3,12 @@ import re
 
 import pytest
 
-# parse_log.py of BVLC and NVCaffe searches these anywhere in a line.
+# parse_log.py of BVLC and NVCaffe searches for these anywhere in a line.
 ITERATION = re.compile(r"Iteration (\d+)")
 TRAIN_OUTPUT = re.compile(r"Train net output #(\d+): (\S+) = ([\.\deE+-]+)")
 TEST_OUTPUT = re.compile(r"Test net output #(\d+): (\S+) = ([\.\deE+-]+)")
 RATE = re.compile(r"lr = ([-+]?[0-9]*\.?[0-9]+([eE]?[-+]?[0-9]+)?)")
-# DIGITS: the whole line, then the beginning of its message.
+# DIGITS matches the whole line, then the beginning of its message.
 FLOAT = r"(NaN|[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?)"
 LINE = re.compile(r"(\w)(\d{4} \S{8}).*]\s+(\S.*)$")
 DIGITS = {name: re.compile(pattern, re.I) for name, pattern in {
@@ -80,7 +80,7 @@ def test_fields_of_the_shell_script(log):
 
 
 def test_nvcaffes_plots(log):
-    """They take the number of iterations from the solver that the log begins with."""
+    """They read the number of iterations from the solver at the beginning of the log."""
     assert [line.split()[1] for line in log if line.startswith("max_iter:")] == ["4"]
 
 

@@ -3,11 +3,11 @@ import resource
 
 import pytest
 
-# 4 GiB of activations; batches of 1.1 GiB, several of which are read ahead.
+# 4 GiB of activations; batches of 1.1 GiB, with several read ahead.
 NET = """layer { name: "data" type: "DummyData" top: "data" dummy_data_param { shape { dim: 1024 dim: 1024 dim: 1024 } } }"""
 BATCHES = """layer { name: "data" type: "Data" top: "data" data_param { source: "%s" batch_size: 2000000 prefetch: 8 } }"""
 LOSS = """layer { name: "loss" type: "Reduction" bottom: "data" top: "loss" loss_weight: 1 }"""
-LIMIT = 3 << 30  # bytes of addresses
+LIMIT = 3 << 30  # address space in bytes
 
 
 @pytest.mark.parametrize("layer", [NET, BATCHES], ids=["activations", "batches"])

@@ -1,8 +1,8 @@
-"""Allocations of whole programs fail, one in each run: of main() on, and of all threads.
+"""Allocations of whole programs fail, one in each run: from main() on, in all threads.
 
-After each the program has done what it should, or has ended with status 1 and a text; no file is torn or half-written,
-and what was good is still there. The quick form fails some 100 of each program. CAFFE_SLOW_TESTS=1 fails the first and the
-last of each call stack in which memory is asked for, CAFFE_ALL_ALLOCATIONS=1 every allocation.
+Afterwards the program has done its work, or has ended with status 1 and a text; no file is incomplete or half-written,
+and good data is still there. The quick form makes some 100 allocations of each program fail. CAFFE_SLOW_TESTS=1 chooses the
+first and the last one of each call stack that allocates memory, CAFFE_ALL_ALLOCATIONS=1 every allocation.
 """
 import os
 import shutil
@@ -36,7 +36,7 @@ def put(folder, files):
 
 
 def choose(program, allocations, quick):
-    """Which allocations fail, and all call stacks in which memory is asked for, where they are known."""
+    """The allocations that fail, and all call stacks that allocate memory, if they are known."""
     if os.environ.get("CAFFE_ALL_ALLOCATIONS"):
         return range(1, allocations + 1), set()
     if not os.environ.get("CAFFE_SLOW_TESTS"):
@@ -48,7 +48,7 @@ def choose(program, allocations, quick):
 
 
 def fail_each(name, command, folder, is_whole, quick=100):
-    """Each run starts with the files that `folder`/disk has now; is_whole(files, before, all) judges what one leaves."""
+    """Each run starts with the current files of `folder`/disk; is_whole(files, before, all) judges the files that a run leaves."""
     disk = folder / "disk"
     before = contents(disk)
     with FailingMemory(command, folder) as program:
@@ -111,7 +111,7 @@ def photos(root):
 
 
 def is_whole_database(files, _, everything):
-    """All of a database or nothing of it."""
+    """True for a complete database or none at all."""
     folders = {path.split("/")[0] for path in files}
     return files == {path: data for path, data in everything.items() if path.split("/")[0] in folders}
 

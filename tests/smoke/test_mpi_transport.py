@@ -1,4 +1,4 @@
-"""`caffe train -transport mpi`: gradients travel by MPI, and failures are noticed as with TCP."""
+"""`caffe train -transport mpi`: gradients are sent with MPI, and failures are noticed as with TCP."""
 import subprocess
 
 import pytest
@@ -50,7 +50,7 @@ def test_mpi_needs_to_have_started_the_ranks(tmp_path, program, solver):
 
 
 def test_srun_that_tells_mpi_nothing_is_named(tmp_path, program, solver):
-    """As srun --mpi=none and --mpi=pmi2 start a rank: MPI would end it inside MPI_Init."""
+    """srun --mpi=none and --mpi=pmi2 start a rank like this: MPI would end it inside MPI_Init."""
     path = solver("run", max_iter=20)
     slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7"}
     for status, said in finish(start_ranks(tmp_path, program("caffe"), path, 2, "-transport=mpi", **slurm)):
@@ -59,7 +59,7 @@ def test_srun_that_tells_mpi_nothing_is_named(tmp_path, program, solver):
 
 
 def test_a_pmi_of_slurms_that_the_user_names_is_left_to_mpi(tmp_path, program, solver):
-    """This MPI was built without it, and says so in its own words."""
+    """This MPI was built without it, and reports this with its own message."""
     path = solver("run", max_iter=20)
     slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7", "OMPI_MCA_pmix": "s1"}
     for status, said in finish(start_ranks(tmp_path, program("caffe"), path, 2, "-transport=mpi", **slurm)):

@@ -37,7 +37,7 @@ def caffe(folder, *words, status=0):
 
 
 def classes(folder, count=8, side=24, names=COLOURS):
-    """A folder of images of one colour for each class."""
+    """A folder with single-colour images for each class."""
     for name in names:
         (folder / name).mkdir(parents=True)
         for number in range(count):
@@ -46,7 +46,7 @@ def classes(folder, count=8, side=24, names=COLOURS):
 
 
 def with_boxes(folder, count=8):
-    """Images of 96x64 pixels with one red box each, and where it is."""
+    """Images of 96x64 pixels with one red box each, and the positions of the boxes."""
     (folder / "pictures").mkdir(parents=True)
     found = []
     for number in range(count):
@@ -117,11 +117,11 @@ def test_folders_of_classes(folder):
     solver = read(model / "solver.prototxt", "SolverParameter")
     assert (solver.net, solver.snapshot_prefix) == ("train_val.prototxt", "snapshots/photos_model")
     assert "caffe train photos_model" in (model / "README.md").read_text()
-    # The statistics of the last steps count: with the layers' own 0.999 tests of a short training are of its beginning.
+    # The statistics of the last steps count: with the layers' default 0.999, tests of a short training would use those of its start.
     net = read(model / "train_val.prototxt", "NetParameter")
     kept = {layer.batch_norm_param.moving_average_fraction for layer in net.layer if layer.type == "BatchNorm"}
     assert [round(share, 4) for share in kept] == [0.95]
-    # All is within the folder, so it may move.
+    # Everything is inside the folder, so it may be moved.
     model.rename(folder / "moved")
     assert "Data" in caffe(folder / "moved", "plan", "train_val.prototxt")
 
@@ -215,7 +215,7 @@ def test_sets_that_are_none(folder, what):
     make(folder / "photos")
     said = caffe(folder, "new", "photos", "--output=m", status=1)
     assert text in said and "Traceback" not in said
-    # Nothing half made stays.
+    # No half-made files stay.
     assert [entry.name for entry in folder.iterdir() if entry.name != "photos"] == []
 
 
@@ -238,7 +238,7 @@ layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
 
 
 def test_a_net_of_a_file_learns_other_classes(folder):
-    """Fine-tuning: its last layer begins again, the others take the weights, and images are those that it knows."""
+    """Fine-tuning: the last layer is new, the others take the weights, and images are prepared as the net expects."""
     classes(folder / "photos")
     (folder / "own.prototxt").write_text(OWN.replace("MEAN", "mean_value: 1 mean_value: 2 mean_value: 3 scale: 0.5"))
     conv = caffe_pb2.LayerParameter(name="conv", type="Convolution", blobs=[
@@ -250,7 +250,7 @@ def test_a_net_of_a_file_learns_other_classes(folder):
     kinds = [layer.type for layer in net.layer]
     assert kinds == ["Data", "Data", "Convolution", "ReLU", "InnerProduct", "SoftmaxWithLoss", "Accuracy"]
     assert net.layer[4].name == "fc_3_classes" and net.layer[4].inner_product_param.num_output == 3
-    assert net.layer[3].bottom == net.layer[3].top  # in place, as the file has it
+    assert net.layer[3].bottom == net.layer[3].top  # in place, as in the file
     transform = net.layer[0].transform_param
     assert (list(transform.mean_value), transform.scale, transform.crop_size) == ([1, 2, 3], 0.5, 16)
     said = caffe(folder, "train", "photos_model")
@@ -302,7 +302,7 @@ def test_published_weights_keep_their_images(folder):
 
 
 def test_small_images_move_and_photographs_are_cut(folder):
-    """Of 24 pixels each counts: training shifts the whole image by up to 3. Of photographs it sees parts."""
+    """Each of 24 pixels counts: training shifts the whole image by up to 3. Of photographs it uses parts."""
     classes(folder / "small")
     classes(folder / "large", side=90)
     for name, side, field in (("small", 24, "pad"), ("large", 64, "random_resized_crop")):
@@ -341,7 +341,7 @@ def test_wishes_that_do_not_fit(folder):
 
 @pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason="no /usr/bin/python3")
 def test_another_python_in_the_path_is_no_obstacle(folder):
-    """Where the first python3 has no NumPy, as a fresh pyenv or conda, the system's is asked."""
+    """If the first python3 has no NumPy, like a fresh pyenv or conda, the system's is used."""
     bare = folder / "bin/python3"
     bare.parent.mkdir()
     bare.write_text(f'#!/bin/sh\necho asked >>{folder}/asked\nexec {SYSTEM_PYTHON} -S -s "$@"\n')
@@ -377,7 +377,7 @@ def test_the_next_command_can_be_copied(folder, name, asked, model):
 
 
 def boxes_of(database):
-    """(end of the record's key, corners of its first box) of each record."""
+    """(end of the record's key, corners of its first box) for each record."""
     import lmdb
     found = []
     with lmdb.open(str(database), readonly=True, lock=False) as environment, environment.begin() as transaction:
@@ -400,7 +400,7 @@ def test_boxes_of_paths_with_spaces(folder, make):
 
 @pytest.mark.parametrize("make", [voc, coco])
 def test_images_of_equal_names_keep_their_own_boxes(folder, make):
-    """In two folders, with boxes at other places."""
+    """The images are in two folders, with boxes at different positions."""
     for half in "ab":
         make(folder / half, box=(8, 10, 40, 50) if half == "a" else (48, 10, 80, 50))
         (folder / "scenes").mkdir(exist_ok=True)
@@ -422,7 +422,7 @@ def test_images_of_equal_names_keep_their_own_boxes(folder, make):
 
 
 def test_photographs_that_are_turned(folder):
-    """Their boxes and masks are of the image as it is shown, which is how it is read."""
+    """Their boxes and masks belong to the image as it is displayed, and it is read in this orientation."""
     turned = Image.Exif()
     turned[0x0112] = 6
     voc(folder / "scenes", size=(0, 0), box=(8, 60, 50, 90))

@@ -1,4 +1,4 @@
-"""The notebooks of examples/ run, and are what their sources give."""
+"""The notebooks of examples/ run, and agree with their sources."""
 import os
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
-"""NVCaffe's recipes: the solvers that it published, on nets of the zoo, with random resizing and a mean image as its augmented
-recipes have them. Each is planned and trains for an iteration, with batches of two."""
+"""NVCaffe's recipes: its published solvers, on nets of the zoo, with random resizing and a mean image as in its augmented
+recipes. Each is planned and trains for an iteration, with batches of two."""
 import io
 import re
 
@@ -56,13 +56,13 @@ RECIPES = {
     "vgg16": ("vgg16", {}, "base_lr: 0.005 " + POLY, False),
     "vgg16_fp16": ("vgg16", STORAGE, "base_lr: 0.005 " + POLY, False),
 }
-# Those that random resizing with a mean image kept from training stay in the fast tests, where they take seconds.
+# Recipes that once failed because of random resizing with a mean image stay in the fast tests if they take only seconds.
 SLOW = re.compile("vgg|inception_v3|16k|32k|_fp16|_16K|_1K|_512|_8K|resnet50$|examples")
 FAST = ("bvlc_googlenet_fp16", "bvlc_alexnet_fp16")
 
 
 def write_photographs(path):
-    """Encoded images, which alone are resized."""
+    """Encoded images, because only these are resized."""
     image = pytest.importorskip("PIL.Image", reason="no python3-pil")
     with lmdb.open(str(path), map_size=1 << 26) as database, database.begin(write=True) as transaction:
         for number in range(4):

@@ -1,8 +1,8 @@
-"""FLOAT16 gradients that overflow on purpose: scaling that adapts recovers, without it the error says where."""
+"""FLOAT16 gradients that overflow on purpose: adaptive scaling recovers; without it the error says where."""
 import re
 
 HALF = "default_forward_type: FLOAT16 default_backward_type: FLOAT16"
-WEIGHT = 1e7  # of the loss; gradients above 65504 are infinite in FLOAT16
+WEIGHT = 1e7  # loss weight; gradients above 65504 are infinite in FLOAT16
 
 
 def overflowing(tmp_path, solver, name, lines):

@@ -1,4 +1,4 @@
-"""The way of photographs: to databases, a trained net, its features, other classes, and a program of one's own."""
+"""The way of photographs: to databases, a trained net, its features, other classes, and your own program."""
 import re
 import tarfile
 
@@ -13,7 +13,7 @@ CAFFENET = "models/bvlc_reference_caffenet"
 
 
 def generated(folder):
-    """Ten images of noise of different sizes, in both lists."""
+    """Ten noise images of different sizes, in both lists."""
     random, lines = np.random.RandomState(0), []
     for number in range(10):
         height, width = random.randint(30, 90, 2)

@@ -1,4 +1,4 @@
-"""`caffe plan SOLVER` says what `caffe train` takes: its peak in resident memory, test net and all."""
+"""`caffe plan SOLVER` predicts the memory of `caffe train`: its peak resident memory, including the test net."""
 import json
 import subprocess
 import sys
@@ -16,13 +16,13 @@ FILLER = 'weight_filler { type: "xavier" }'
 
 
 def dummy(shape, batch):
-    """Batches that nobody reads from a file, twice as many items in a test."""
+    """Batches that are not read from a file; a test batch has twice as many items."""
     return "".join(f"""layer {{ name: "data" type: "DummyData" top: "data" top: "label" include {{ phase: {phase} }}
       dummy_data_param {{ shape {{ dim: {items} {shape} }} shape {{ dim: {items} }} }} }}
     """ for phase, items in (("TRAIN", batch), ("TEST", 2 * batch)))
 
 
-# Activations of the test net, twice as large a batch, are a large part.
+# Activations of the test net, with twice the batch size, are a large part.
 CONVOLUTIONS = dummy("dim: 16 dim: 96 dim: 96", 24) + "".join(f"""
 layer {{ name: "conv{i}" type: "Convolution" bottom: "{'data' if i == 0 else f'conv{i - 1}'}" top: "conv{i}"
   convolution_param {{ num_output: 32 kernel_size: 3 pad: 1 {FILLER} }} }}
@@ -30,20 +30,20 @@ layer {{ name: "relu{i}" type: "ReLU" bottom: "conv{i}" top: "conv{i}" }}""" for
 layer {{ name: "last" type: "InnerProduct" bottom: "conv2" top: "last" inner_product_param {{ num_output: 10 {FILLER} }} }}
 """ + TAIL
 
-# Weights, their gradients, the solver's state and the snapshot are most of it.
+# Most of the memory is weights, their gradients, the solver's state and the snapshot.
 PRODUCTS = dummy("dim: 4096", 32) + f"""
 layer {{ name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_param {{ num_output: 4096 {FILLER} }} }}
 layer {{ name: "last" type: "InnerProduct" bottom: "fc" top: "last" inner_product_param {{ num_output: 10 {FILLER} }} }}
 """ + TAIL
 
-# Batches that are read ahead are most of it; all buffers are used, however short the training is.
+# Most of the memory is batches that are read ahead; all buffers are used, even in a short training.
 DATABASE = """
 layer { name: "data" type: "Data" top: "data" top: "label" data_param { source: "db" batch_size: 20000 prefetch: 3 } }
 layer { name: "last" type: "InnerProduct" bottom: "data" top: "last" inner_product_param { num_output: 10 %s } }
 """ % FILLER + TAIL
 
 
-# Prints the peak of a command in KiB. In a process of its own: a peak begins with what the parent had when it forked.
+# Prints the peak of a command in KiB. Runs in a separate process, because a peak begins with the parent's memory at the fork.
 MEASURE = """
 import resource, subprocess, sys
 status = subprocess.run(sys.argv[1:]).returncode

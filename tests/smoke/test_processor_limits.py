@@ -1,4 +1,4 @@
-"""Under a limit of processor time (docker --cpus=1, Kubernetes) nets compute with as many threads as it leaves."""
+"""Under a limit on processor time (docker --cpus=1, Kubernetes), the number of threads of a net follows the limit."""
 import os
 import subprocess
 import sys
@@ -7,13 +7,13 @@ import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NET = os.path.join(ROOT, "models", "cifar10_resnet20", "deploy.prototxt")
-# What a container with --cpus=1 sees, of version 2 and 1 of control groups.
+# The files that a container with --cpus=1 sees, for control groups of version 2 and 1.
 LIMIT = """
 mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu &&
 echo 100000 100000 >/sys/fs/cgroup/cpu.max &&
 echo 100000 >/sys/fs/cgroup/cpu/cpu.cfs_quota_us && echo 100000 >/sys/fs/cgroup/cpu/cpu.cfs_period_us && exec "$@"
 """
-# Threads of OpenMP in the main thread and in another one, each after a pass.
+# The number of OpenMP threads in the main thread and in another one, each after a pass.
 THREADS = """
 import ctypes, threading, sys
 import caffe

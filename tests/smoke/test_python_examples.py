@@ -67,7 +67,7 @@ def test_lenet_at_every_place(workplace):
     new = caffe.Net(str(folder / "new.prototxt"), caffe.TEST, weights=str(folder / "new.caffemodel"))
     image = np.random.default_rng(1).random((1, 1, 56, 56), np.float32)
     everywhere = new.forward(data=image)["prob"][0]
-    # Each step of the answer is four pixels: two poolings.
+    # Each step in the answer is four pixels: two poolings.
     places = [(0, 0), (3, 5), (7, 7)]
     old.blobs["data"].reshape(len(places), 1, 28, 28)
     windows = np.stack([image[0, :, 4 * y:4 * y + 28, 4 * x:4 * x + 28] for y, x in places])

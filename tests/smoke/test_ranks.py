@@ -48,7 +48,7 @@ def test_gradients_travel_in_16_bits_alike(wire, tmp_path, program, run, solver)
 
 @pytest.mark.parametrize("kind", ["adam", "larc"])
 def test_split_layers_train_alike(kind, tmp_path, program, run, solver):
-    """Three processes whose parts of 10 outputs differ in size, with a snapshot on the way; then one goes on alone."""
+    """Three processes whose parts of 10 outputs differ in size, with a snapshot during training; then one process continues alone."""
     caffe, split = program("caffe"), "--set=layer[ip].parallel=SPLIT_OUTPUT"
     settings = {"max_iter": 20, "snapshot": 10, "precision": "FP64", **KINDS[kind]}
     done = run(caffe, "train", f"-solver={solver('threads', **settings)}", "-workers=3", split, env=environment(tmp_path))
@@ -76,7 +76,7 @@ def test_histograms_of_parts_are_refused(tmp_path, program, solver):
 
 
 def test_layers_are_split_by_cost(tmp_path, program, solver):
-    """That of the small net is not, unless its batches are; all ranks choose alike, and say so once."""
+    """The small net's layer is not split unless its batches are small; all ranks choose alike, and report it once."""
     ended = finish(start_ranks(tmp_path, program("caffe"), solver("run", max_iter=5), 2, "-parallel=auto"))
     assert [status for status, _ in ended] == [0, 0], ended
     assert "Layers that 2 ranks can split" in ended[0][1] and "  ip: gradients" in ended[0][1]
@@ -102,11 +102,11 @@ def test_rank_0_alone_speaks_and_writes(tmp_path, program, solver):
 
 
 def test_resumes_with_other_numbers_of_ranks(tmp_path, program, solver):
-    """4, 2 and 3 ranks in turn: as one worker with the joined batch, where no data is drawn at random."""
+    """4, 2 and 3 ranks one after the other give the same as one worker with the joined batch, if no data is drawn at random."""
     caffe = program("caffe")
     net = (tmp_path / "net.prototxt").read_text()
     net = re.sub(r'layer \{ name: "drop".*\n', "", net).replace("mirror: true crop_size: 10", "crop_size: 12")
-    net = net.replace("batch_size: 16", "batch_size: 12")  # of all ranks together, as in NVCaffe
+    net = net.replace("batch_size: 16", "batch_size: 12")  # over all ranks, as in NVCaffe
     (tmp_path / "plain.prototxt").write_text(net)
     plain = {"net": f'"{tmp_path}/plain.prototxt"', "precision": "FP64"}
 
@@ -128,7 +128,7 @@ def test_resumes_with_other_numbers_of_ranks(tmp_path, program, solver):
 
 
 def start_apart(tmp_path, caffe, make):
-    """Two ranks, each in a folder of its own, which `make` fills; what they end with."""
+    """Starts two ranks, each in its own folder, which `make` fills. Returns their results."""
     processes = []
     store = f"127.0.0.1:{free_port()}"
     for rank in (0, 1):
@@ -141,7 +141,7 @@ def start_apart(tmp_path, caffe, make):
 
 @pytest.mark.parametrize("differs", ["nothing", "database", "mean"])
 def test_ranks_with_other_data_are_named(differs, tmp_path, program, run):
-    """Files of one name, as copies on the disks of several machines are, may hold other things."""
+    """Files of the same name, such as copies on the disks of several machines, may have different contents."""
     def make(folder, rank):
         other = rank == 1
         count = 7 if other and differs == "database" else 8
@@ -173,7 +173,7 @@ layer { name: "l" type: "SoftmaxWithLoss" bottom: "y" bottom: "t" top: "l" }
 
 
 def test_the_log_tells_what_reductions_cost(tmp_path, program, run, solver):
-    """Of ranks and of workers, every 100 iterations."""
+    """The cost is logged for ranks and for workers, every 100 iterations."""
     caffe = program("caffe")
     path = solver("run", max_iter=250)
     ranks = finish(start_ranks(tmp_path, caffe, path, 2))[0][1]
@@ -205,7 +205,7 @@ def test_under_mpirun(tmp_path, program, run, solver):
 
 
 def test_under_torchrun_and_srun(tmp_path, program, solver):
-    """By the variables that they set."""
+    """The launchers are recognised by the variables that they set."""
     caffe = program("caffe")
     path = solver("run", max_iter=20)
     port = str(free_port())
@@ -266,7 +266,7 @@ def test_weights_of_rank_0_are_taken(tmp_path, program, solver):
     results = {}
     for name, files in (("alike", "aa"), ("unlike", "ab")):
         copies = [tmp_path / f"{name}{rank}" for rank in (0, 1)]
-        for copy, file in zip(copies, files):  # each rank has a folder of its own, as on a machine of its own
+        for copy, file in zip(copies, files):  # each rank has its own folder, as on separate machines
             copy.mkdir()
             (copy / "start.caffemodel").write_bytes((tmp_path / f"{file}_iter_1.caffemodel").read_bytes())
         store = f"127.0.0.1:{free_port()}"
@@ -315,7 +315,7 @@ def test_several_that_would_train_each_alone_are_refused(tmp_path, program, solv
 def test_another_secret_is_refused(tmp_path, program, solver):
     store = f"127.0.0.1:{free_port()}"
     command = [program("caffe"), "train", f"-solver={solver('run', max_iter=5)}", "-ranks=2", f"-store={store}", "-join_seconds=600"]
-    # Rank 0 goes on waiting for a rank that knows its secret; it is killed after the test.
+    # Rank 0 keeps waiting for a rank that knows its secret; it is killed after the test.
     [_], [other] = (start(tmp_path, [[*command, f"-rank={rank}"]], CAFFE_SECRET=f"secret {rank}") for rank in (0, 1))
     [(status, said)] = finish([other])
     assert status == 1 and "its secret is another one" in said, said
@@ -333,7 +333,7 @@ def test_machines_have_the_bytes_of_threads(hosts, tmp_path, program, run, solve
 
 
 def test_ranks_beside_rank_0_may_come_by_its_loopback_address(hosts, tmp_path, program, solver):
-    """As where a host's own name means 127.0.1.1; ranks of other machines cannot use that address."""
+    """On some hosts the own name means 127.0.1.1; ranks on other machines cannot use that address."""
     names, _ = hosts
     path = solver("run", max_iter=5)
     processes = start(tmp_path, [["ip", "netns", "exec", names[host], program("caffe"), "train", f"-solver={path}",
@@ -344,7 +344,7 @@ def test_ranks_beside_rank_0_may_come_by_its_loopback_address(hosts, tmp_path, p
 
 
 def test_auto_resume_goes_on_exactly(tmp_path, program, run, solver):
-    """One process first, then ranks; a first start finds nothing."""
+    """One process first, then ranks; the first start finds nothing."""
     caffe = program("caffe")
     path = solver("whole", max_iter=30)
     for status, said in finish(start_ranks(tmp_path, caffe, path, 2, "-auto_resume")):

@@ -1,4 +1,4 @@
-"""Run folders (docs/runs.md) of the program and of Python, read by others' eyes."""
+"""Run folders (docs/runs.md) of the program and of Python, read with other programs."""
 import json
 import os
 import pathlib
@@ -8,7 +8,7 @@ import pytest
 
 from programs import PACKAGE, ROOT
 
-# Its own environment, because it needs a newer protobuf than Debian's.
+# A separate environment, because it needs a newer protobuf than Debian's.
 TENSORBOARD = pathlib.Path(os.environ.get("CAFFE_TENSORBOARD", ROOT / "build" / "tensorboard")) / "bin" / "python"
 READ_EVENTS = """
 import json, sys
@@ -43,7 +43,7 @@ def test_what_a_run_leaves(train, tmp_path):
     lines = lines_of(folder)
     assert [(line["event"], line["iteration"]) for line in lines] == [
         ("start", 0), ("train", 0), ("train", 10), ("snapshot", 20), ("train", 20), ("train", 30), ("snapshot", 40), ("end", 40)]
-    # The numbers of the log.
+    # The numbers equal those of the log.
     for line in lines:
         if line["event"] == "train":
             assert f"Iteration {line['iteration']}, lr = {line['learning_rate']:g}\n" in done.stderr
@@ -104,7 +104,7 @@ def test_tensorboard_reads_the_curves(train, run, tmp_path):
     assert read.returncode == 0, read.stderr
     events = json.loads(read.stdout)
     assert events["version"] == 2
-    # Steps that the resumed run repeats are there once.
+    # Steps that the resumed run repeats appear once.
     losses = [(line["iteration"], line["loss"]) for line in lines_of(folder) if line["event"] == "train"]
     assert dict(losses) == {step: pytest.approx(value) for step, value in events["scalars"]["train/loss"]}
     assert [step for step, _ in events["scalars"]["train/loss"]] == [0, 10, 20, 30]

@@ -23,8 +23,8 @@ def run(*command, **options):
 
 
 def build(folder, *options):
-    """The runtime library as a project of its own, without oneDNN; not in the folders of the page, where another generator may
-    have built it."""
+    """Builds the runtime library as a separate project, without oneDNN. Does not use the page's folders, where another generator
+    may have built it."""
     environment = {**os.environ, "NINJA_STATUS": ""}
     run("cmake", "-S", ROOT / "src/cortado", "-B", folder, "-G", "Ninja", "-DCORTADO_ONEDNN=OFF", *options, env=environment)
     run("cmake", "--build", folder, "--parallel", "2", env=environment)
@@ -52,7 +52,7 @@ def test_the_pages_commands_configure(line, tmp_path):
 
 
 def fill_statistics(net):
-    """Random nets with normalisations that have seen something."""
+    """Gives normalisations in random nets realistic statistics."""
     random = np.random.default_rng(2)
     for layer in net.layers:
         if layer.type == "BatchNorm":
@@ -63,7 +63,7 @@ def fill_statistics(net):
 
 @pytest.fixture(scope="module", params=NETS)
 def compiled(request, tmp_path_factory):
-    """A program, its input's file, and what the net makes of it."""
+    """A program, its input's file, and the net's results."""
     folder = tmp_path_factory.mktemp(request.param)
     caffe.set_random_seed(1)
     model = ROOT / "models" / request.param / "deploy.prototxt"
@@ -125,7 +125,7 @@ def test_another_processor_computes_the_same(arm, compiled):
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16", "fp64"])
 def test_outputs_of_all_types_are_printed(precision, tmp_path):
-    """A net that ends in a convolution has an output in its own type."""
+    """A net that ends with a convolution has an output in its own type."""
     model, weights, program = tmp_path / "net.prototxt", tmp_path / "net.caffemodel", tmp_path / "net.cortado"
     model.write_text("""
         layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 3 dim: 5 } } }

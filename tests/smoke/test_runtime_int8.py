@@ -1,4 +1,4 @@
-"""Programs in 8 bits: the same numbers by oneDNN, by loops without it and on another processor, whoever compiled them."""
+"""Programs in 8 bits: the same numbers with oneDNN, with loops instead of it and on another processor, whichever compiled them."""
 import os
 import subprocess
 
@@ -16,7 +16,7 @@ OLD = {"ONEDNN_MAX_CPU_ISA": "AVX2"}  # no instructions for 8-bit products
 
 
 def without_softmax(text):
-    """Random weights make scores so large that it has nothing but 0 and 1 of them."""
+    """Random weights give scores so large that softmax would turn them all into 0 and 1."""
     net = text_format.Parse(text, caffe.proto.caffe_pb2.NetParameter())
     assert net.layer[-1].type == "Softmax"
     del net.layer[-1]
@@ -25,7 +25,7 @@ def without_softmax(text):
 
 @pytest.fixture(scope="module", params=NETS)
 def compiled(request, tmp_path_factory):
-    """A folder with a program, its input, and what the float net and the net in 8 bits make of that."""
+    """A folder with a program and its input, and the results of the float net and the 8-bit net for it."""
     folder = tmp_path_factory.mktemp(request.param)
     caffe.set_random_seed(1)
     model = folder / "deploy.prototxt"
@@ -54,7 +54,7 @@ def compiled(request, tmp_path_factory):
 
 
 def agree(found, outputs):
-    """8-bit numbers where rounding errors of floats decide which is nearest differ by a step."""
+    """If float rounding errors decide which 8-bit number is nearest, results differ by a step."""
     if outputs["int8"] is not None:
         assert largest_difference(found, outputs["int8"]) < 0.02
     assert 0 < largest_difference(found, outputs["fp32"]) < 0.2

@@ -1,4 +1,4 @@
-"""`caffe plan -ranks`: what it predicts, as a table and as JSON, and which mistakes it names."""
+"""`caffe plan -ranks`: its predictions, as a table and as JSON, and the mistakes that it names."""
 import json
 import os
 
@@ -10,7 +10,7 @@ CLUSTER = ("-ranks=2,16", "-ranks_per_machine=2", "-bandwidth=10Gb/s", "-latency
 
 @pytest.fixture
 def plan(run, program, tmp_path):
-    """Runs `caffe plan` with a cache of its own; returns the finished process."""
+    """Runs `caffe plan` with its own cache; returns the finished process."""
     def call(*arguments):
         return run(program("caffe"), "plan", *arguments,
                    env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "OMP_NUM_THREADS": "1"})

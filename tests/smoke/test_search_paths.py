@@ -1,4 +1,4 @@
-"""Where the loader looks for libraries: never in the folder that a program is started in."""
+"""The loader's search paths for libraries: never the folder that a program is started in."""
 import pathlib
 import re
 import subprocess

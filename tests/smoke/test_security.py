@@ -1,4 +1,4 @@
-"""Sentences of docs/security.md that no other test holds to."""
+"""Statements of docs/security.md that no other test checks."""
 import os
 import random
 import shutil
@@ -25,13 +25,13 @@ def test_databases_have_the_modes_that_the_umask_leaves(mask, folder_mode, file_
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can become another user")
 def test_others_can_read_a_database(tmp_path, database, program, run, solver):
-    """Its folder could once not be entered: it had mode 0744, as BVLC's."""
+    """Once its folder could not be entered: it had mode 0744, like BVLC's."""
     folder = tmp_path / "readable"
     done = run(program("convert_mnist_data"), tmp_path / "images", tmp_path / "labels", folder,
                preexec_fn=lambda: os.umask(0o022))
     assert done.returncode == 0, done.stderr
     net = (tmp_path / "net.prototxt").read_text().replace(str(database), "db")
-    place = f"/var/tmp/cortado_{os.getpid()}"  # pytest's own folder is not for others
+    place = f"/var/tmp/cortado_{os.getpid()}"  # others cannot enter pytest's own folder
     try:
         os.mkdir(place, 0o755)
         subprocess.run(["cp", "-a", folder, f"{place}/db"], check=True)
@@ -67,7 +67,7 @@ def test_names_with_control_characters_do_not_reach_the_log(field, tmp_path, pro
 @pytest.mark.parametrize("field", ['snapshot_prefix: "%s"', 'lr_policy: "%s"', 'type: "%s"', 'weights: "%s"', 'plugin: "%s"',
                                    'regularization_type: "%s"', 'net_param { layer { data_param { source: "%s" } } }'])
 def test_texts_of_solvers_do_not_forge_lines(field, tmp_path, program, run):
-    """Whole lines of the log were once somebody else's."""
+    """Whole lines of the log could once be forged."""
     (tmp_path / "solver.prototxt").write_text(field % "\\n\\033[31mI1122 FAKE")
     done = run(program("caffe"), "train", f"--solver={tmp_path}/solver.prototxt")
     assert done.returncode == 1
@@ -91,7 +91,7 @@ def test_data_does_not_steer_the_terminal(tmp_path, program, run):
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can make links of other users")
 @pytest.mark.parametrize("name", ["s_iter_2.caffemodel", "run/metrics.jsonl"])
 def test_links_of_other_users_are_not_followed(name, tmp_path, program, run, solver):
-    """Names of snapshots can be foretold."""
+    """Names of snapshots are predictable."""
     file = solver("s", max_iter=2)
     victim, link = tmp_path / "victim", tmp_path / name
     victim.write_text("precious")
@@ -115,7 +115,7 @@ def test_a_pipe_that_nobody_reads_does_not_stop_a_run(name, tmp_path, program, r
                                        ["test", "--model=net", "--weights=pipe.h5"], ["train", "--solver=s", "--snapshot=pipe"],
                                        ["time", "--model=lists"]])
 def test_issue_a_pipe_that_nobody_writes_to_is_not_waited_for(arguments, tmp_path, program):
-    """It was waited for without a word, and for ever."""
+    """The program once waited for it for ever, without a message."""
     for name in ("pipe", "pipe.h5"):
         os.mkfifo(tmp_path / name)
     net = """layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 3 } } }
@@ -166,7 +166,7 @@ layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 1 }
 
 
 def test_modules_are_loaded_from_beside_the_library_alone(tmp_path, program, run):
-    """Not from the current folder, nor from where LD_LIBRARY_PATH leads."""
+    """Not from the current folder, and not from a folder in LD_LIBRARY_PATH."""
     (tmp_path / "libcaffe_image_formats.so").write_bytes(b"no library")
     (tmp_path / "a.png").write_bytes(png())
     (tmp_path / "list").write_text("a.png 0\n")
@@ -210,7 +210,7 @@ def test_a_damaged_file_is_at_worst_an_error_that_names_it(kind, trained, tmp_pa
 
 
 def test_a_file_is_not_opened_for_writing_through_a_link_that_is_planted(tmp_path, database, program, run):
-    """The folder that a database is made in."""
+    """The link is planted in the folder in which a database is made."""
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "kept").write_text("original")

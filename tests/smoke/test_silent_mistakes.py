@@ -1,4 +1,4 @@
-"""Mistakes on the command line that must not pass in silence, and errors that must be seen."""
+"""Mistakes on the command line that must not be ignored silently, and errors that must be visible."""
 import os
 import re
 import subprocess
@@ -21,7 +21,7 @@ SOLVER = "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 2 snapsh
 
 @pytest.fixture
 def call(tmp_path, program):
-    """call(line, status): what the line prints, in a folder with a net, a deploy net and a solver; its first word is a program."""
+    """call(line, status): the output of the line, in a folder with a net, a deploy net and a solver; its first word is a program."""
     (tmp_path / "net.prototxt").write_text(TRAIN)
     (tmp_path / "deploy.prototxt").write_text(DEPLOY)
     (tmp_path / "solver.prototxt").write_text(SOLVER)

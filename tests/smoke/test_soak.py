@@ -1,4 +1,4 @@
-"""Twenty seconds of tests/soak/soak.py, and what it makes of runs that grow."""
+"""Runs tests/soak/soak.py for twenty seconds, and tests its verdict on runs that grow."""
 import importlib.util
 import pathlib
 import subprocess
@@ -14,7 +14,7 @@ SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "soak" / "soak.py"
 def soak_module():
     spec = importlib.util.spec_from_file_location("soak", SCRIPT)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["soak"] = module  # where dataclasses look
+    sys.modules["soak"] = module  # required by dataclasses
     spec.loader.exec_module(module)
     return module
 
@@ -25,12 +25,12 @@ def test_short_soak(workers):
     done = subprocess.run([sys.executable, SCRIPT, f"--hours={20 / 3600}", f"--binaries={BINARIES}", f"--workers={workers}"],
                           text=True, capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    # A busy machine takes fewer samples than one a second; of less than eight the script says nothing.
+    # On a busy machine there are fewer samples than one per second; with less than eight the script gives no verdict.
     assert len(done.stdout.splitlines()) > 8
 
 
 def samples(soak, **grown):
-    """A hundred samples; by name, how much a number grows from each to the next."""
+    """A hundred samples; `grown` gives, by name, the growth of a number per sample."""
     start = {"resident": 150.0, "anonymous": 60.0, "descriptors": 7, "threads": 5}
     values = [{name: value + grown.get(name, 0) * number for name, value in start.items()} for number in range(100)]
     return [soak.Sample(seconds=number, iteration=grown.get("iteration", 500) * number, **one)

@@ -1,4 +1,4 @@
-"""What a run must never lose: exact resume, and whole snapshots whatever happens."""
+"""Guarantees of a run: exact resume, and complete snapshots whatever happens."""
 import fcntl
 import os
 import pathlib
@@ -16,7 +16,7 @@ from programs import slow
 
 
 def test_a_resumed_run_ends_in_the_same_bytes(tmp_path, program, run, solver):
-    """200 iterations at once, and 100 + restore + 100, with shuffling, dropout and momentum."""
+    """200 iterations in one run, and 100 + restore + 100, with shuffling, dropout and momentum."""
     caffe = program("caffe")
     whole = solver("whole", max_iter=200)
     first, second = solver("first", max_iter=100), solver("second", max_iter=200)
@@ -31,7 +31,7 @@ def test_a_resumed_run_ends_in_the_same_bytes(tmp_path, program, run, solver):
 
 @pytest.fixture(name="killed_training")
 def training_on_a_simulated_disk(tmp_path, program, solver):
-    """Trains a solver whose files are in `disk` from the newest snapshot there; a fault kills it at an operation."""
+    """Trains a solver whose files are in `disk`, starting from the newest snapshot there; a fault kills it at an operation."""
     if not simulated_disk.LIBRARY.exists():
         pytest.skip(f"{simulated_disk.LIBRARY} is not built")
     place = simulated_disk.Place(tmp_path / "place")
@@ -50,7 +50,7 @@ def training_on_a_simulated_disk(tmp_path, program, solver):
 
 
 def test_snapshots_survive_being_killed(killed_training, solver):
-    """kill -9 at random operations on the disk: each snapshot that exists is whole, and each resume succeeds."""
+    """kill -9 at random disk operations: each snapshot that exists is complete, and each resume succeeds."""
     endless = solver("s", max_iter=100_000_000, snapshot=10, snapshot_prefix='"disk/s"')
     moments, files, resumed = random.Random(20), {}, 0
     for _ in range(4):
@@ -76,7 +76,7 @@ CHAINS = {
 @pytest.mark.parametrize("workers", [1, 2, 4])
 @pytest.mark.parametrize("format", ["BINARYPROTO", "HDF5"])
 def test_chains_of_killed_runs_end_in_the_same_bytes(killed_training, solver, format, workers, kind):
-    """CAFFE_KILLS kills among all kinds of chains (60): no torn file, no failed resume, no stray file at the end."""
+    """CAFFE_KILLS kills in all kinds of chains together (60): no incomplete file, no failed resume, no stray file at the end."""
     slow()
     kills_left = -(-int(os.environ.get("CAFFE_KILLS", 60)) // 18)
     file = solver("s", max_iter=300, snapshot=20, snapshot_prefix='"disk/s"', snapshot_format=format, **CHAINS[kind])
@@ -98,7 +98,7 @@ def test_chains_of_killed_runs_end_in_the_same_bytes(killed_training, solver, fo
 
 
 def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path, program, run, solver):
-    """A file size limit stands in for a full disk: the state no longer fits, the old one stays."""
+    """A file size limit stands in for a full disk: the state no longer fits, and the old one stays."""
     caffe = program("caffe")
     good = solver("run", max_iter=10)
     assert run(caffe, "train", f"--solver={good}").returncode == 0
@@ -114,9 +114,9 @@ def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path, program, run, solve
 
 
 def test_weights_are_not_left_without_their_state(tmp_path, program, run, solver):
-    """Adam's state is twice as large as the weights: on a full disk neither appears, or each try would fill it more."""
+    """Adam's state is twice as large as the weights: on a full disk neither appears, because each try would fill it more."""
     file = solver("run", max_iter=12, snapshot=5, snapshot_after_train="false", type='"Adam"', momentum2=0.999)
-    run(program("caffe"), "train", f"--solver={solver('first', max_iter=1, snapshot_after_train='false')}")  # makes LMDB's lock
+    run(program("caffe"), "train", f"--solver={solver('first', max_iter=1, snapshot_after_train='false')}")  # creates LMDB's lock
     size = 30  # kB: above the weights' 21 and below the state's 42
     limit = ["bash", "-c", f'ulimit -f {size}; exec "$@"', "limited"]
     done = run(*limit, program("caffe"), "train", f"--solver={file}")
@@ -140,7 +140,7 @@ def test_two_runs_write_the_same_bytes(tmp_path, program, run, solver, format):
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, program, run, solver):
-    """Only half-written files of this prefix whose writer has died; a living run's stay."""
+    """Only half-written files of this prefix whose writer has died are removed; those of a living run stay."""
     file = solver("run", max_iter=3)
     left = [tmp_path / f"run_iter_{name}" for name in ("7.caffemodel.tmp.a1b2c3", "8.solverstate.h5.tmp.zzzzzz")]
     others = [tmp_path / name for name in ("other_iter_7.caffemodel.tmp.a1b2c3", "run_iter_x.caffemodel.tmp.a1b2c3",
@@ -168,12 +168,12 @@ def test_a_planted_link_is_not_written_through(tmp_path, program, run, solver):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can become another user")
 def test_resumes_where_the_recorded_folder_may_not_be_entered(tmp_path, program, run, solver):
-    """Another user's home, in which the weights were written; they lie beside the state, too."""
+    """The weights were written in another user's home; they are also next to the state."""
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     file = solver("run", max_iter=3, snapshot_prefix=f'"{private}/run"')
     assert run(program("caffe"), "train", f"--solver={file}").returncode == 0
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # pytest's own may not be entered either
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # pytest's own folder cannot be entered either
         os.chmod(folder, 0o777)
         for snapshot in private.iterdir():
             shutil.copy(snapshot, folder)
@@ -189,14 +189,14 @@ def test_resumes_where_the_recorded_folder_may_not_be_entered(tmp_path, program,
 
 
 def test_a_prefix_in_use_is_refused(tmp_path, program, run, solver):
-    """Two runs would overwrite each other's snapshots in turn. The other run is this process here."""
+    """Two runs would alternately overwrite each other's snapshots. Here the other run is this process."""
     file = solver("run", max_iter=20)
     with open(tmp_path / "run.lock", "w", encoding="utf-8") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)
         done = run(program("caffe"), "train", f"--solver={file}")
         assert done.returncode == 1
         assert f"run.lock: another run (process {os.getpid()}) writes snapshots with this prefix" in done.stderr, done.stderr
-    # What a killed run leaves is no lock, and is removed by the next one.
+    # The file that a killed run leaves is not a lock, and the next run removes it.
     assert run(program("caffe"), "train", f"--solver={file}").returncode == 0
     assert not (tmp_path / "run.lock").exists()
     (tmp_path / "run.lock").write_text("somebody's own")
@@ -206,7 +206,7 @@ def test_a_prefix_in_use_is_refused(tmp_path, program, run, solver):
 
 @pytest.mark.parametrize("format, ending", [("BINARYPROTO", ""), ("HDF5", ".h5")])
 def test_names_that_are_too_long_are_refused_at_the_start(format, ending, tmp_path, program, run, solver):
-    """The name of the last snapshot, while it is written, has to fit."""
+    """The temporary name of the last snapshot must fit."""
     written = f"_iter_100.solverstate{ending}.tmp." + 6 * "x"  # six random letters end a temporary name
     for surplus in (0, 1):
         name = "n" * (255 - len(written) + surplus)
@@ -219,7 +219,7 @@ def test_names_that_are_too_long_are_refused_at_the_start(format, ending, tmp_pa
 
 @pytest.mark.parametrize("format, ending", [("BINARYPROTO", ""), ("HDF5", ".h5")])
 def test_a_disk_that_is_full_at_the_end_keeps_the_weights(format, ending, tmp_path, program, run, solver):
-    """Adam's state takes twice what the weights take; files may have the mean of both."""
+    """Adam's state is twice as large as the weights; the file size limit is between the two."""
     whole = solver("whole", type='"Adam"', momentum2=0.999, max_iter=20, snapshot_format=format)
     assert run(program("caffe"), "train", f"--solver={whole}").returncode == 0
     weights, state = (tmp_path / f"whole_iter_20.{kind}{ending}" for kind in ("caffemodel", "solverstate"))

@@ -5,7 +5,7 @@ import pytest
 
 
 def settings(program, run, **environment):
-    """What g++'s OpenMP was started with last; another runtime has no such setting."""
+    """The setting that g++'s OpenMP was last started with; another runtime has no such setting."""
     shown = run(program("caffe"), "--version", env={"OMP_DISPLAY_ENV": "verbose", **environment})
     found = re.findall(r"GOMP_SPINCOUNT = '(\d+)'", shown.stderr)
     if not found:

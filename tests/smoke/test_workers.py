@@ -29,7 +29,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 
 def hidden(layers):
-    """Text of so many hidden layers, and the last one's name."""
+    """The text of this many hidden layers, and the last one's name."""
     text, bottom = [], "conv"
     for i in range(layers):
         text.append(f'layer {{ name: "hidden{i}" type: "InnerProduct" bottom: "{bottom}" top: "hidden{i}" '
@@ -118,7 +118,7 @@ def test_repeats_and_resumes_in_the_same_bytes(tmp_path, program, run, solver):
 
 def test_a_trace_shows_reduction_and_update_during_backward(tmp_path, program, run, database, solver):
     net = tmp_path / "net.prototxt"
-    net.write_text(NET % (database, 128, *hidden(8)))  # so much work that a busy machine shows it, too
+    net.write_text(NET % (database, 128, *hidden(8)))  # enough work to be visible even on a busy machine
     path = solver("traced", max_iter=30, net=f'"{net}"')
     done = run(program("caffe"), "train", f"--solver={path}", "--workers=2", f"--trace={tmp_path}/trace.json")
     assert done.returncode == 0, done.stderr
@@ -141,7 +141,7 @@ def test_a_trace_shows_reduction_and_update_during_backward(tmp_path, program, r
         during = [r for r in reductions if any(b[0] < r[0] < b[1] for b in backward)]
         assert during, "no bucket's reduction began while backward went on"
         beneath, after = spans(rank, "reduction", "update bucket"), spans(rank, "compute", "update bucket")
-        # Not all: the thread that computes may be interrupted between the end of backward and that of updates.
+        # Not all: the computing thread may be interrupted between the end of backward and the end of updates.
         assert any(b[0] < u[0] < b[1] for b in backward for u in beneath), "no bucket was updated while backward went on"
         buckets = len({e["name"] for e in events if e["name"].startswith("update bucket")})
         assert buckets >= 4 and len(beneath) + len(after) == 30 * buckets, "each bucket once in an iteration"

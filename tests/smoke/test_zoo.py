@@ -1,4 +1,4 @@
-"""Every model of the zoo: it compiles, has the weights of its paper, and trains for an iteration on the data it names."""
+"""Every model of the zoo compiles, has the number of weights in its paper, and trains for an iteration on the data that it names."""
 import re
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from google.protobuf import text_format
 from caffe.proto import caffe_pb2
 from programs import ROOT, slow
 
-# Learned parameters as published, and the statistics that normalisation stores beside them: 2 C + 1 each.
+# Learned parameters as published, and the additional statistics that normalisations store: 2 C + 1 each.
 WEIGHTS = {
     "bvlc_alexnet": (60965224, 0),
     "bvlc_reference_caffenet": (60965224, 0),
@@ -20,7 +20,7 @@ WEIGHTS = {
     "alexnet_bn": (60965224, 2 * (96 + 256 + 384 + 384) + 4),
     "alexnet_owt": (61100840, 0),
     "bvlc_googlenet": (6998552, 0),
-    # Published with a bias in each of its convolutions, which normalisation takes away again.
+    # Published with a bias in each of its convolutions, which normalisation cancels.
     "inception_v2": (11295240 - 10016, 2 * 10016 + 69),
     "inception_v3": (23834568, 2 * 17216 + 94),
     "vgg16": (138357544, 0),
@@ -31,22 +31,22 @@ WEIGHTS = {
     "resnet152": (60192808, 2 * 75712 + 155),
     "cifar10_resnet20": (269722, 2 * 688 + 19),
     "cifar10_resnet56": (853018, 2 * 2032 + 55),
-    # 1.4 million in the paper, and a factor and a shift for each of 96 and 192 maps.
+    # 1.4 million in the paper, plus a factor and a shift for each of 96 and 192 maps.
     "cifar10_nv": (1369738 + 2 * 288, 2 * 288 + 2),
     "squeezenet": (1235496, 0),
     "mobilenet_v1": (4231976, 2 * 10944 + 27),
-    # 1,088 more than in the paper: the first block of the weights published for Caffe expands, too.
+    # 1,088 more than in the paper: the first block of the weights published for Caffe also expands.
     "mobilenet_v2": (3504872 + 1088, 2 * 17088 + 53),
     # GoogLeNet without its classifier, with one coverage and four corners from 1,024 maps.
     "kitti_detectnet": (6998552 - 1025 * 1000 + 1025 * 5, 0),
     # VGG-16's convolutions, five more layers, three lengths, and six numbers for each cell from 3x3 windows of six maps.
     "WIDER_FACE/SFD": (22288576 + 6 * (9 * (256 + 512 + 512 + 1024 + 512 + 256) + 6), 0),
     "VGGNet/VOC0712/SSD_300x300": (26285486, 0),
-    # 60 classes more, for each of 4 or 6 boxes a cell, from 3x3 windows of six maps.
+    # 60 more classes for each of the 4 or 6 boxes per cell, from 3x3 windows of six maps.
     "VGGNet/coco/SSD_300x300": (26285486 + sum(60 * boxes * (9 * channels + 1) for boxes, channels in (
         (4, 512), (6, 1024), (6, 512), (6, 256), (4, 256), (4, 256))), 0),
 }
-# More than some seconds for an iteration.
+# Solvers that need more than some seconds for an iteration.
 SLOW = re.compile("vgg|VGG|resnet101|resnet152|resnet50/solver_1K|inception_v3|_fp16|8K")
 SOLVERS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "models").rglob("*solver*.prototxt"))
 
@@ -119,7 +119,7 @@ def write_list(workplace, path):
 
 
 def write_kitti(workplace):
-    """Databases as create_databases.py makes them of four photographs, each with a car and a pedestrian."""
+    """Databases made by create_databases.py from four photographs, each with a car and a pedestrian."""
     image = pytest.importorskip("PIL.Image", reason="no python3-pil")
     for kind in ("image_2", "label_2"):
         (workplace.root / "kitti" / kind).mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def test_kitti_becomes_databases(workplace):
 
 
 def write_data(workplace, net):
-    """Data of the kind and at the place that each data layer names."""
+    """Writes suitable data at the place that each data layer names."""
     if any("kitti" in layer.data_param.source for layer in net.layer):
         write_kitti(workplace)
         return
@@ -165,7 +165,7 @@ def write_data(workplace, net):
             kinds = 1 if "WIDER_FACE" in layer.data_param.source else 20
             write_database(workplace.root / layer.data_param.source, [annotated(64, i, kinds) for i in range(4)])
         elif layer.type == "Data":
-            # As large as the least that the cut-out needs, where images of ImageNet are concerned.
+            # For images of ImageNet, the smallest size that the crop allows.
             side = 40 if "cifar10" in layer.data_param.source else 320 if "320" in layer.data_param.source else 256
             write_database(workplace.root / layer.data_param.source, [datum(side, i) for i in range(4)])
 
@@ -175,7 +175,7 @@ def parse(path, message):
 
 
 def shrink(workplace, path):
-    """Batches of two, of DetectNet's images a third of the side and of SFD's a quarter, with data for them."""
+    """Sets batches of two, with a third of the side for DetectNet's images and a quarter for SFD's, and writes data for them."""
     target = workplace.root / path
     net = parse(target, caffe_pb2.NetParameter())
     for layer in net.layer:
@@ -204,7 +204,7 @@ def test_an_iteration_of_training_and_a_test(workplace, path):
     if has_test:
         solver.test_iter[:], solver.test_interval = [1], 1
     solver.snapshot_after_train = False
-    solver.random_seed = 1  # by chance a cut-out may have no object, and then no loss
+    solver.random_seed = 1  # otherwise a crop might have no object, and then no loss
     (workplace.root / "solver.prototxt").write_text(str(solver))
     if any(layer.type == "Python" for net in nets for layer in net.layer):
         log = workplace.run_python("-c", "import caffe; caffe.get_solver('solver.prototxt').solve()")

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# What somebody does on the first day, on a bare Debian 12 with nothing but this repository: each
-# step is timed, and the commands that the user types are counted. As root; takes about an hour on two cores.
+# A user's first day, on a bare Debian 12 with only this repository: each step is timed,
+# and the commands that the user types are counted. Runs as root; takes about an hour on two cores.
 #
 #   tests/stranger/run.sh [--root DIR] [--mnist DIR] [--photographs DIR] [--steps NAME,...]
 #
-#   --root DIR         where the system is made by debootstrap (build/stranger/root); one that is there is used again
+#   --root DIR         where debootstrap creates the system (build/stranger/root); an existing one is used again
 #   --mnist DIR        MNIST's four files; without it the quickstart downloads or renders digits
 #   --photographs DIR  a folder with a folder of images per class, for `caffe data import`; without it rendered ones
 #   --steps NAMES      some of: quickstart python old_script wheel plan import train; without quickstart, the
-#                      checkout of the run before is used
+#                      checkout of the previous run is used
 #
-# Mounts are made in a namespace of their own, and go with it. Ends with 1 where a step fails.
+# Mounts are made in a separate namespace, and vanish with it. Exits with 1 if a step fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/common.sh
