@@ -41,7 +41,7 @@ ALLOWED = [
      "any speed above none is right"),
     ("data/pipeline_bench_test.cpp", "EXPECT_GT(MeasureLink(DeviceKind::kCpu, 0, 0.01), 0);",
      "any speed above none is right"),
-    ("disk/disk.cpp", "if (fault_.signal() != 0) return ::raise(fault_.signal()) == 0;  // continues if it survives",
+    ("disk/disk.cpp", "if (fault_.signal() != 0) return ::raise(fault_.signal()) == 0;  // it goes on if it survives",
      "to itself, at one operation"),
     ("disk/disk.cpp", "::kill(::getpid(), SIGKILL);", "to itself, at one operation"),
     ("disk/memory.cpp", "::alarm(kLimitSeconds);", "a safety net"),
