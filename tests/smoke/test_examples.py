@@ -1,15 +1,13 @@
 """Each example from its data to its weights, for a few iterations."""
+import json
 import re
 import subprocess
 import sys
 import tarfile
 
-import lmdb
-import numpy as np
 import pytest
 
-from caffe.proto import caffe_pb2
-from programs import ROOT, need_program, real_data, slow
+from programs import BINARIES, ROOT, need_program, real_data, slow
 
 
 def render_digits(folder, train, test):
@@ -179,3 +177,23 @@ def test_cifar10_sigmoid(workplace, tmp_path, suffix):
     path = workplace.edit(f"examples/cifar10/cifar10_full_sigmoid_solver{suffix}.prototxt", max_iter=2, test_interval=2,
                           test_iter=1)
     assert "accuracy = " in workplace.run("caffe", "train", f"--solver={path}")
+
+
+def test_the_recipe_for_boxes_finds_scenes_it_has_not_seen(workplace, tmp_path):
+    """Nine of ten things, by the weights of examples/recipes/boxes; its net is what `caffe new` writes today."""
+    scenes = tmp_path / "scenes"
+    subprocess.run([sys.executable, ROOT / "scripts/make_scenes.py", scenes, "--images=12", "--seed=7"], check=True, stdout=subprocess.DEVNULL)
+    recipe = ROOT / "examples/recipes/boxes"
+    workplace.run("caffe", "new", scenes / "boxes", f"--output={tmp_path / 'boxes'}")
+    assert (tmp_path / "boxes/deploy.prototxt").read_text() == (recipe / "deploy.prototxt").read_text()
+    truth = json.loads((scenes / "boxes/instances.json").read_text())
+    files = {one["id"]: scenes / "boxes" / one["file_name"] for one in truth["images"]}
+    answers = json.loads(subprocess.run([BINARIES / "caffe", "detect", recipe, *files.values(), "--json"], check=True, text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
+    found = {one["image"]: one["detections"] for one in answers["images"]}
+    hits = 0
+    for thing in truth["annotations"]:
+        left, top, width, height = thing["bbox"]
+        hits += any(box["class"] == thing["category_id"] and abs(box["xmin"] - left) + abs(box["xmax"] - left - width) < 0.3 * width and
+                    abs(box["ymin"] - top) + abs(box["ymax"] - top - height) < 0.3 * height for box in found[str(files[thing["image_id"]])])
+    assert hits >= 0.9 * len(truth["annotations"])
