@@ -15,8 +15,8 @@ find_package(OpenCVParts REQUIRED)
 find_package(OneDNN 2.6 REQUIRED)
 find_package(OpenBLAS)
 find_package(CURL)  # for caffe fetch-weights
-set(MPI_CXX_SKIP_MPICXX ON)  # the bindings for C++, which MPI 3 no longer has
-find_package(MPI 3.0 QUIET COMPONENTS CXX)  # for ranks that send by MPI
+pkg_check_modules(OPENMPI ompi-c)  # the headers of MPI, for ranks that mpirun or srun starts
+pkg_check_modules(MPICH mpich)
 find_package(OpenSSL COMPONENTS Crypto REQUIRED)
 if(CAFFE_HDF5)
   find_package(HDF5 REQUIRED COMPONENTS C)

@@ -26,21 +26,24 @@ struct RankOptions {
   // The number of this rank's GPU, or empty for the CPU. Each rank has its own GPU, or all train on
   // the CPU.
   std::optional<int> gpu;
-  // "host:port" at which rank 0 listens for the others; the host must be rank 0's. Empty if the
-  // launcher does not provide it.
+  // What started the ranks: "mpirun", "srun" or "torchrun"; empty if they were started by hand.
+  std::string launcher;
+  // "host:port" at which rank 0 listens for the others; the host must be rank 0's. Needed for
+  // transport "tcp". torchrun provides it; MPI does not need it.
   std::string store;
   // A text shared by all ranks; a process without it is rejected. If empty: CAFFE_SECRET, or else
   // the user's own secret in the file cortado/secret of $XDG_CACHE_HOME (or $HOME/.cache), which is
-  // created if it does not exist.
+  // created if it does not exist. With MPI, rank 0 makes a random one for each run.
   std::string secret;
   // Identifier of the run, the same on all ranks, if the launcher provides one: ranks of another
   // run that connect to the same store are rejected.
   std::string run;
   // Seconds within which all ranks have to join; positive.
   double join_seconds = 120;
-  // Transport of gradients and decisions: "tcp", or "mpi" if mpirun started the ranks and the build
-  // has MPI. Ranks monitor each other by TCP in either case.
-  std::string transport = "tcp";
+  // What carries gradients and decisions between ranks on CPUs, and decisions between those on
+  // GPUs, whose gradients are sent by NCCL: "mpi", "tcp", or "auto". "auto" means MPI if `launcher`
+  // is mpirun or srun and `store` is empty, else TCP. Heartbeats use TCP in either case.
+  std::string transport = "auto";
 };
 
 // Reads the environment of the launcher that started this process: torchrun, mpirun (Open MPI, or
@@ -50,9 +53,10 @@ struct RankOptions {
 CAFFE_EXPORT std::optional<RankOptions> RanksFromEnvironment();
 
 // Waits for all ranks and returns this process's communicator, for a solver on the CPU or on `gpu`.
-// Throws InvalidArgument if the ranks do not match (another number of ranks, version or secret, a
-// GPU used twice, only some on GPUs), DeviceError if some do not join or the GPUs cannot reach each
-// other, and Unsupported if this build or machine lacks NCCL for a GPU, or MPI for that transport.
+// Rank 0 logs which engine carries the messages. Throws InvalidArgument if the ranks do not match
+// (another number of ranks, version or secret, a GPU used twice, only some on GPUs) or if there is
+// neither MPI nor a store, DeviceError if some do not join or the GPUs cannot reach each other, and
+// Unsupported if this build or machine lacks NCCL for a GPU, or MPI for that transport.
 CAFFE_EXPORT std::shared_ptr<Communicator> JoinRanks(const RankOptions& options);
 
 }  // namespace caffe

@@ -14,9 +14,9 @@
 #include <optional>
 #include <thread>
 
-#include "caffe/distributed/arrivals.hpp"
+#include "caffe/distributed/rendezvous/listener.hpp"
 #include "caffe/distributed/local_communicator.hpp"
-#include "caffe/distributed/membership.hpp"
+#include "caffe/distributed/heartbeat.hpp"
 #include "caffe/distributed/tcp_transport.hpp"
 #include "caffe/error.hpp"
 #include "tests/distributed/exchange_blocks.hpp"
@@ -41,7 +41,7 @@ using Body = std::function<void(Communicator&)>;
 
 // Runs `body` for each rank on its own thread. Returns each one's error ("" for none).
 std::vector<std::string> RunRanks(int ranks, const Body& body,
-                                  const std::function<void(MembershipOptions*)>& change = nullptr) {
+                                  const std::function<void(RendezvousOptions*)>& change = nullptr) {
   const int port = FreePort();
   std::vector<std::string> errors(ranks);
   std::vector<std::thread> threads;
@@ -49,7 +49,7 @@ std::vector<std::string> RunRanks(int ranks, const Body& body,
     threads.emplace_back([&, rank] {
       std::shared_ptr<Communicator> communicator;
       try {
-        MembershipOptions options = LoopbackRank(rank, ranks, port);
+        RendezvousOptions options = LoopbackRank(rank, ranks, port);
         if (change) change(&options);
         communicator = MakeTcpCommunicator(options);
         body(*communicator);
@@ -86,7 +86,7 @@ void ExpectTheBitsOfThreads(int ranks, size_t count, DType wire,
       [&](Communicator& communicator) {
         communicator.AllReduceMean(ViewOf(values[communicator.rank()]), wire, Filled());
       },
-      [&](MembershipOptions* options) {
+      [&](RendezvousOptions* options) {
         if (!machines.empty()) options->host = machines[options->rank];
       });
   EXPECT_THAT(errors, Each(""));
@@ -213,12 +213,12 @@ TEST(TcpCommunicator, Rank0MaySayWhyItsConnectionsClose) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
-      Membership membership(LoopbackRank(rank, 3, port), clocks[rank]);
+      Heartbeat heartbeat(LoopbackRank(rank, 3, port), clocks[rank]);
       if (rank == 0) clocks[1].AwaitWaits(1);  // until rank 0 decides
       if (rank == 2) clocks[0].AwaitWaits(1);
       const int accused = rank == 1 ? 0 : 2;
       try {
-        std::rethrow_exception(membership.ReportLoss(accused, "is not to be reached"));
+        std::rethrow_exception(heartbeat.ReportLoss(accused, "is not to be reached"));
       } catch (const DeviceError& error) {
         errors[rank] = error.what();
       }
@@ -251,17 +251,17 @@ TEST(TcpCommunicator, ARankThatLeavesTooEarlyIsNamed) {
 
 TEST(TcpCommunicator, RanksThatDoNotFitAreRefusedByAll) {
   struct Case {
-    std::function<void(MembershipOptions*)> change;
+    std::function<void(RendezvousOptions*)> change;
     const char* text;
   };
   const Case cases[] = {
-      {[](MembershipOptions* options) { options->ranks += options->rank == 2; },
+      {[](RendezvousOptions* options) { options->ranks += options->rank == 2; },
        "was started as one of 4 ranks, rank 0 as one of 3"},
-      {[](MembershipOptions* options) { options->rank = options->rank == 2 ? 1 : options->rank; },
+      {[](RendezvousOptions* options) { options->rank = options->rank == 2 ? 1 : options->rank; },
        "each rank needs a number of its own"},
-      {[](MembershipOptions* options) { options->rank = options->rank == 2 ? 3 : options->rank; },
+      {[](RendezvousOptions* options) { options->rank = options->rank == 2 ? 3 : options->rank; },
        "rank 3 (host "},
-      {[](MembershipOptions* options) { options->version += options->rank == 2 ? "1" : ""; },
+      {[](RendezvousOptions* options) { options->version += options->rank == 2 ? "1" : ""; },
        "has version 11, rank 0 version 1"},
   };
   for (const Case& one : cases) {
@@ -316,41 +316,41 @@ TEST(TcpCommunicator, ConnectionsThatAreResetDoNoHarm) {
   for (int i = 0; i < 5; ++i) ConnectAndReset(port.port());
   std::vector<Socket> idle(5);
   for (Socket& one : idle) one = ConnectSoon(port.port());
-  Arrivals arrivals(&port, "open sesame", 2);
+  Listener arrivals(&port, "open sesame", 2);
   std::optional<MessageStream> rank;
   std::thread comer([&] {
     rank.emplace(ConnectSoon(port.port()));
     distributed::Hello hello;
     hello.set_rank(7);
-    Greet(&*rank, "open sesame", hello, kNever, [] {});
+    Authenticate(&*rank, "open sesame", hello, kNever, [] {});
   });
   int taken = 0;
   while (taken == 0) {
-    arrivals.Poll({}, [&](const distributed::Hello& hello, Arrival* arrival) {
+    arrivals.Poll({}, [&](const distributed::Hello& hello, IncomingConnection* connection) {
       taken = hello.rank();
-      arrival->Welcome();
+      connection->Accept();
     });
   }
   comer.join();
   EXPECT_EQ(taken, 7);
-  EXPECT_EQ(arrivals.strangers(), "");
+  EXPECT_EQ(arrivals.rejected(), "");
 }
 
 TEST(TcpCommunicator, StrangersTakeLittleMemoryAndLittleLog) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
-  Arrivals arrivals(&port, "open sesame", 2);
-  const auto take = [](const distributed::Hello&, Arrival*) { FAIL() << "nobody is a rank"; };
+  Listener arrivals(&port, "open sesame", 2);
+  const auto take = [](const distributed::Hello&, IncomingConnection*) { FAIL() << "nobody is a rank"; };
   for (int i = 0; i < 10; ++i) {
     std::thread guesser([&] {
       MessageStream stream(ConnectSoon(port.port()));
-      EXPECT_THROW(Greet(&stream, "a guess", {}, kNever, [] {}), InvalidArgument);
+      EXPECT_THROW(Authenticate(&stream, "a guess", {}, kNever, [] {}), InvalidArgument);
     });
-    const int before = arrivals.stranger_count();
-    while (arrivals.stranger_count() == before) arrivals.Poll({}, take);
+    const int before = arrivals.rejected_count();
+    while (arrivals.rejected_count() == before) arrivals.Poll({}, take);
     guesser.join();
   }
-  EXPECT_THAT(arrivals.strangers(), HasSubstr(", and 7 more"));
-  EXPECT_LT(arrivals.strangers().size(), 500);
+  EXPECT_THAT(arrivals.rejected(), HasSubstr(", and 7 more"));
+  EXPECT_LT(arrivals.rejected().size(), 500);
   // An unauthenticated client announces a message of 1 MiB: the connection is closed.
   Socket socket = ConnectSoon(port.port());
   const char length[] = {0, 0, 16, 0};
@@ -392,7 +392,7 @@ bool IsLost(Socket* socket) {
 
 TEST(TcpCommunicator, OfTooManyConnectionsTheOldestIsDropped) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
-  Arrivals arrivals(&port, "open sesame", 2);
+  Listener arrivals(&port, "open sesame", 2);
   std::vector<Socket> connections;
   const auto lost = [&] {
     return std::find_if(connections.begin(), connections.end(),
@@ -401,7 +401,7 @@ TEST(TcpCommunicator, OfTooManyConnectionsTheOldestIsDropped) {
   while (lost() == connections.end()) {
     connections.push_back(
         ConnectFrom(connections.size() % 2 == 0 ? "127.0.0.2" : "127.0.0.1", port.port()));
-    arrivals.Poll({}, [](const distributed::Hello&, Arrival*) { FAIL() << "nobody is a rank"; });
+    arrivals.Poll({}, [](const distributed::Hello&, IncomingConnection*) { FAIL() << "nobody is a rank"; });
   }
   EXPECT_EQ(lost() - connections.begin(), 0);
 }
@@ -426,7 +426,7 @@ TEST(TcpCommunicator, ARankOfAnotherRunIsRefused) {
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
       try {
-        MembershipOptions options = LoopbackRank(std::min(i, 1), 2, port);
+        RendezvousOptions options = LoopbackRank(std::min(i, 1), 2, port);
         options.run = i == 2 ? "job 8" : "job 7";
         if (i == 1) refused.wait();  // the other one first
         MakeTcpCommunicator(options);
@@ -453,8 +453,8 @@ TEST(TcpCommunicator, APortInUseIsTold) {
 }
 
 TEST(TcpCommunicator, AHostWithoutAddressIsTold) {
-  MembershipOptions options = LoopbackRank(1, 2, 29500);
-  options.store.host = "no-such-host.invalid";
+  RendezvousOptions options = LoopbackRank(1, 2, 29500);
+  options.root[0].host = "no-such-host.invalid";
   options.join_seconds = 0.3;  // the name may become known until then
   try {
     MakeTcpCommunicator(options);

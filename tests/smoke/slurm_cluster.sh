@@ -4,7 +4,7 @@
 #   unshare --net --mount --pid --fork --mount-proc slurm_cluster.sh FOLDER COMMAND...
 #
 # FOLDER receives Slurm's files. CAFFE_SLURM_ROOT names a folder with Debian's packages slurmctld,
-# slurmd, slurm-client, slurm-wlm-basic-plugins and liblua5.1-0 (dpkg -x), if they are not
+# slurmd, slurm-client, slurm-wlm-basic-plugins, liblua5.1-0 and libpmix2 (dpkg -x), if they are not
 # installed. Nothing outside these namespaces and FOLDER changes, and nothing outlives the command.
 set -euo pipefail
 
@@ -30,6 +30,11 @@ done
 printf '127.0.0.1 localhost\n10.79.0.1 node1\n10.79.0.2 node2\n' >"$state/hosts"
 mount --bind "$state/hosts" /etc/hosts
 
+# Each node has its own temporary folder, with a short name, because PMIx puts sockets there.
+temporary="$(mktemp -d)"
+trap 'rm -rf "$temporary"' EXIT
+mkdir "$temporary"/node{1,2}
+
 echo "CgroupPlugin=cgroup/v1" >"$state/cgroup.conf"
 cat >"$SLURM_CONF" <<CONF
 ClusterName=test
@@ -46,6 +51,7 @@ StateSaveLocation=$state/controller
 SlurmdPidFile=$state/%h.pid
 SlurmdLogFile=$state/%h.log
 SlurmdSpoolDir=$state/%h
+TmpFS=$temporary/%h
 PluginDir=$plugins
 SchedulerType=sched/backfill
 SelectType=select/cons_tres

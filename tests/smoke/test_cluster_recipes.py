@@ -76,8 +76,8 @@ def test_every_recipe_is_in_the_readme():
 def test_the_common_failures_have_the_programs_words():
     page = (ROOT / "docs" / "clusters.md").read_text()
     rows = re.search(r"## Common failures\n\n.*\n.*\n((?:\|.*\n)+)", page)[1].splitlines()
-    sources = "".join(file.read_text() for folder in ("src/caffe/distributed", "src/caffe/mpi_transport", "src/caffe/solvers") for file in
-                      (ROOT / folder).glob("*.cpp"))
+    sources = "".join(file.read_text() for folder in ("src/caffe/distributed", "src/caffe/mpi", "src/caffe/solvers") for file in
+                      (ROOT / folder).rglob("*.cpp"))
     sources = re.sub(r'"\s*\n\s*"', "", sources)  # joins adjacent literals
     for row in rows:
         for quote in re.findall(r"`([^`]+)`", row.split("|")[1]):
@@ -137,13 +137,13 @@ def test_mpi_between_machines_makes_the_bytes_of_threads(kind, folder, machines,
                    env=environment(folder, OMP_NUM_THREADS=str(ranks)))
         assert done.returncode == 0, done.stderr
         path = solver("ranks", max_iter=20, **KINDS[kind])
-        for transport in ("tcp", "mpi"):
+        for engine in (["-store=node1:29500"], []):  # TCP, MPI
             run_recipe(folder, machines(1, "node1", "mpirun", "-host", f"node1:{ranks // 2},node2:{ranks // 2}", "-np", str(ranks),
                                         "-x", "CAFFE_SECRET", "-x", "PATH", "-x", "OMP_NUM_THREADS", str(BINARIES / "caffe"), "train",
-                                        f"-solver={path}", f"-transport={transport}"),
+                                        f"-solver={path}", *engine),
                        OMPI_MCA_plm_rsh_agent=str(agent), CAFFE_SECRET=SECRET)
             trained_by_ranks = folder / "ranks_iter_20.caffemodel"
-            assert trained_by_ranks.read_bytes() == (folder / "threads_iter_20.caffemodel").read_bytes(), transport
+            assert trained_by_ranks.read_bytes() == (folder / "threads_iter_20.caffemodel").read_bytes(), engine
             trained_by_ranks.unlink()
 
 
@@ -188,8 +188,17 @@ def in_slurm(folder, script):
 
 
 def test_srun_on_two_nodes(folder, expected):
-    said = in_slurm(folder, "CAFFE_SECRET=a; export CAFFE_SECRET; srun --nodes=2 --ntasks=2 caffe train solver.prototxt\n")
-    assert said.count("Optimization Done.") == 1, said
+    said = in_slurm(folder, "srun --mpi=pmix --nodes=2 --ntasks=2 caffe train solver.prototxt\n")
+    assert said.count("Optimization Done.") == 1 and "2 ranks, started by srun: gradients over MPI" in said, said
+    assert trained(folder) == expected
+
+
+def test_srun_without_mpi_needs_a_store(folder, expected):
+    step = "srun --mpi=none --nodes=2 --ntasks=2 caffe train solver.prototxt"
+    said = in_slurm(folder, f"""{step} && exit 1
+        CAFFE_SECRET=a; export CAFFE_SECRET; {step} --store "$(scontrol show hostnames node[1-2] | head -n 1):29500"\n""")
+    assert "srun has started this process, but not in a way that this MPI (" in said and "give all of them --store" in said, said
+    assert said.count("Optimization Done.") == 1 and "2 ranks, started by srun: gradients over TCP" in said, said
     assert trained(folder) == expected
 
 
@@ -239,10 +248,11 @@ wait
 def test_the_slurm_job_without_slurm(folder):
     (folder / "bin").mkdir()
     (folder / "db").rename(folder / "shared")
-    for name, text in (("srun", SRUN), ("scontrol", "#!/bin/sh\ntouch requeued\n")):
+    for name, text in (("srun", SRUN), ("scontrol", '#!/bin/sh\ncase "$1" in show) echo 127.0.0.1;; *) touch requeued;; esac\n')):
         (folder / "bin" / name).write_text(text)
         (folder / "bin" / name).chmod(0o755)
-    own = variables(SLURM_JOB_ID=str(free_port()), SLURM_CPUS_PER_TASK="1", SLURM_JOB_NUM_NODES="1", DATABASE="shared",
+    own = variables(SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK="1", SLURM_JOB_NUM_NODES="1", DATABASE="shared",
+                    SLURM_JOB_NODELIST="here", MPI="none", PORT=str(free_port()),
                     SCRATCH=str(folder / "scratch"))
     own["PATH"] = f"{folder / 'bin'}:{own['PATH']}"
     [(status, said)] = finish(start(folder, [["bash", RECIPES / "slurm" / "train.sbatch"]], **own))
@@ -314,10 +324,10 @@ def test_the_mpi_job(folder):
     assert f"-np {ranks} " in script
     # The operator's host file has one line for each worker; this machine acts as the first one.
     (folder / "hostfile").write_text("localhost slots=4\n")
-    for old, new in (("/etc/mpi/hostfile", str(folder / "hostfile")), ("/training", str(folder)), (":29500", f":{free_port()}")):
+    for old, new in (("/etc/mpi/hostfile", str(folder / "hostfile")), ("/training", str(folder))):
         assert old in script
         script = script.replace(old, new)
-    said = run_recipe(folder, [*launcher["command"][:-1], script], CAFFE_SECRET=SECRET)
+    said = run_recipe(folder, [*launcher["command"][:-1], script])
     assert said.count("Optimization Done.") == 1
 
 

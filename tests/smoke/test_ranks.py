@@ -214,8 +214,8 @@ def test_under_torchrun_and_srun(tmp_path, program, solver):
     srun = [{"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_ID": port,
              "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "localhost"} for rank in (0, 1)]
     results = {}
-    for name, variables in (("torchrun", torchrun), ("srun", srun)):
-        processes = [start(tmp_path, [[caffe, "train", f"-solver={path}"]], **one)[0] for one in variables]
+    for name, variables, store in (("torchrun", torchrun, []), ("srun", srun, [f"-store=127.0.0.1:{port}"])):
+        processes = [start(tmp_path, [[caffe, "train", f"-solver={path}", *store]], **one)[0] for one in variables]
         for status, said in finish(processes):
             assert status == 0, (name, said)
         results[name] = bytes_of(tmp_path, "run", 20)

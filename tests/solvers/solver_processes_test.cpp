@@ -34,7 +34,7 @@ std::vector<std::string> ErrorsOfTraining(const SolverParameter& param, int rank
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const MembershipOptions options = testing::LoopbackRank(rank, ranks, port);
+        const RendezvousOptions options = testing::LoopbackRank(rank, ranks, port);
         Solver(param, {.communicator = MakeTcpCommunicator(options)}).Solve();
       } catch (const std::exception& error) {
         errors[rank] = error.what();

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "caffe/distributed/gathering.hpp"
+#include "caffe/distributed/rendezvous/rendezvous.hpp"
 #include "caffe/distributed/socket.hpp"
 #include "caffe/error.hpp"
 
@@ -29,11 +29,11 @@ inline int FreePort() {
   }
 }
 
-inline MembershipOptions LoopbackRank(int rank, int ranks, int port) {
-  MembershipOptions options;
+inline RendezvousOptions LoopbackRank(int rank, int ranks, int port) {
+  RendezvousOptions options;
   options.rank = rank;
   options.ranks = ranks;
-  options.store = {"127.0.0.1", port};
+  options.root = {{"127.0.0.1", port}};
   options.secret = "open sesame";
   options.version = "1";
   options.join_seconds = 600;  // nobody is late, even on a busy machine

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "caffe/distributed/membership.hpp"
+#include "caffe/distributed/heartbeat.hpp"
 #include "caffe/distributed/tcp_communicator.hpp"
 #include "caffe/distributed/tcp_transport.hpp"
 #include "caffe/error.hpp"
@@ -60,7 +60,7 @@ std::vector<std::string> ErrorsOf(const std::vector<int>& ranks,
 void TellWhoDoesNotCome() {
   const int port = FreePort();
   const auto errors = ErrorsOf({0, 2}, [&](int rank) {
-    MembershipOptions options = LoopbackRank(rank, 3, port);
+    RendezvousOptions options = LoopbackRank(rank, 3, port);
     options.join_seconds = kJoinSeconds;
     MakeTcpCommunicator(options);
   });
@@ -73,7 +73,7 @@ void TellWhoDoesNotCome() {
 void RefuseAndNameAnotherSecret() {
   const int port = FreePort();
   const auto errors = ErrorsOf({0, 1}, [&](int rank) {
-    MembershipOptions options = LoopbackRank(rank, 2, port);
+    RendezvousOptions options = LoopbackRank(rank, 2, port);
     options.join_seconds = kJoinSeconds;
     if (rank == 1) options.secret = "guess";
     MakeTcpCommunicator(options);
@@ -92,12 +92,12 @@ void NameARankThatIsStoppedInTheLastCollective() {
   const int port = FreePort();
   std::promise<void> end;
   const auto errors = ErrorsOf({0, 1, 2}, [&](int rank) {
-    MembershipOptions options = LoopbackRank(rank, 3, port);
+    RendezvousOptions options = LoopbackRank(rank, 3, port);
     options.silence_seconds = kSilenceSeconds;
     Socket own = Socket::Listen({"127.0.0.1", 0});
     options.port = own.port();
-    Membership membership(options);
-    const auto transport = ConnectRanks(options, &membership, &own, 1)[0];
+    Heartbeat heartbeat(options);
+    const auto transport = ConnectRanks(options, &heartbeat, &own, 1)[0];
     char byte = 0;
     const Transport::Outgoing outgoing{0, {&byte, 1}};
     const Transport::Incoming incoming{2, {&byte, 1}};
@@ -124,12 +124,12 @@ void EndAllForARankThatGoesSilentWhileTheyConnect() {
   std::promise<void> end;
   std::atomic<int> left = 2;
   const auto errors = ErrorsOf({0, 1, 2}, [&](int rank) {
-    MembershipOptions options = LoopbackRank(rank, 3, port);
+    RendezvousOptions options = LoopbackRank(rank, 3, port);
     options.silence_seconds = kSilenceSeconds;
     Socket own = Socket::Listen({"127.0.0.1", 0});
     options.port = own.port();
     if (rank == 1) {
-      const Gathered gathered = Gather(options);
+      const Joined joined = Rendezvous(options);
       end.get_future().wait();
       return;
     }

@@ -1,4 +1,4 @@
-"""`caffe train -transport mpi` with ranks that are killed or stopped: this is noticed as with TCP."""
+"""Ranks on MPI that are killed or stopped: this is noticed as with TCP."""
 import os
 import re
 import signal
@@ -11,7 +11,7 @@ from processes import ends
 from programs import BINARIES
 from ranks import finish, mpirun, seconds_until_said, start, wait_for_iterations
 
-MODULE = BINARIES.parent / "lib" / "libcaffe_mpi_transport.so"
+MODULE = BINARIES.parent / "lib" / "libcaffe_openmpi.so"
 pytestmark = pytest.mark.skipif(not MODULE.exists(), reason="a build without MPI (libopenmpi-dev)")
 
 
@@ -24,7 +24,7 @@ def ranks_of(launcher):
 @pytest.mark.parametrize("what", (signal.SIGKILL, signal.SIGSTOP))
 def test_a_rank_that_is_lost_ends_the_others(tmp_path, program, solver, what):
     path = solver("run", max_iter=10**6, display=20)
-    [launcher] = start(tmp_path, [mpirun(3, program("caffe"), "train", f"-solver={path}", "-transport=mpi")])
+    [launcher] = start(tmp_path, [mpirun(3, program("caffe"), "train", f"-solver={path}")])
     wait_for_iterations(launcher)
     ranks = ranks_of(launcher)
     assert len(ranks) == 3

@@ -19,19 +19,22 @@ void RankFlags::Add(CLI::App& app) {
   app.add_option("--rank", rank_, "Which of them this is, from 0")
       ->type_name("N")
       ->default_str("as the launcher says");
-  app.add_option("--store", store_, "Where rank 0 listens for the others")
+  app.add_option("--store", store_,
+                 "Where rank 0 listens for the others; ranks that MPI has started then use TCP")
       ->type_name("HOST:PORT")
-      ->default_str("as the launcher says");
+      ->default_str("as torchrun says; MPI needs none");
   app.add_option("--join_seconds", join_seconds_, "Within which all of them have to come")
       ->type_name("SECONDS");
-  app.add_option("--transport", transport_,
-                 "How gradients travel: tcp, or mpi where mpirun has started the ranks")
-      ->type_name("tcp|mpi");
+  app.add_option(
+         "--transport", transport_,
+         "What carries gradients between ranks on CPUs: mpi, tcp, or auto: MPI if mpirun or "
+         "srun has started the ranks and there is no --store, otherwise TCP")
+      ->type_name("auto|mpi|tcp");
 }
 
 std::optional<RankOptions> RankFlags::Options() const {
-  Require(transport_ == "tcp" || transport_ == "mpi", "--transport is '", transport_,
-          "'; use tcp or mpi");
+  Require(transport_ == "auto" || transport_ == "tcp" || transport_ == "mpi", "--transport is '",
+          transport_, "'; use auto, tcp or mpi");
   if (ranks_ == 1) return std::nullopt;
   RankOptions options;
   if (ranks_) {

@@ -11,10 +11,6 @@ solver="${1:-solver.prototxt}"
 hosts="${2:-examples/clusters/mpirun/hosts}"
 threads="${OMP_NUM_THREADS:-8}"    # cores of a machine / slots of a machine
 
-# A secret for this run only, because machines need not share a home directory.
-CAFFE_SECRET="$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')"
-export CAFFE_SECRET
-
 exec mpirun --hostfile "$hosts" --map-by "slot:PE=$threads" --bind-to core \
-  -x CAFFE_SECRET -x PATH -x LD_LIBRARY_PATH -x OMP_NUM_THREADS="$threads" \
+  -x PATH -x LD_LIBRARY_PATH -x OMP_NUM_THREADS="$threads" \
   caffe train "$solver" --auto_resume

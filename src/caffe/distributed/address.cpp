@@ -1,5 +1,10 @@
 #include "caffe/distributed/address.hpp"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <array>
 #include <charconv>
 
 #include "caffe/core/printable.hpp"
@@ -35,6 +40,30 @@ std::string ToText(const Address& address) {
   const bool is_ipv6 = address.host.find(':') != std::string::npos;
   return is_ipv6 ? StrCat("[", address.host, "]:", address.port)
                  : StrCat(address.host, ":", address.port);
+}
+
+std::vector<std::string> AddressesOfMachine() {
+  ifaddrs* interfaces = nullptr;
+  if (::getifaddrs(&interfaces) != 0) throw DeviceError("the system lists no network interfaces");
+  std::vector<std::string> addresses;
+  for (const ifaddrs* one = interfaces; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 ||
+        (one->ifa_flags & IFF_LOOPBACK) != 0) {
+      continue;
+    }
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const void* number = nullptr;
+    if (one->ifa_addr->sa_family == AF_INET) {
+      number = &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr;
+    } else if (one->ifa_addr->sa_family == AF_INET6) {
+      const in6_addr& ipv6 = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
+      if (!IN6_IS_ADDR_LINKLOCAL(&ipv6)) number = &ipv6;
+    }
+    if (number == nullptr) continue;
+    addresses.emplace_back(::inet_ntop(one->ifa_addr->sa_family, number, text.data(), text.size()));
+  }
+  ::freeifaddrs(interfaces);
+  return addresses;
 }
 
 }  // namespace caffe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace caffe {
 
@@ -11,10 +12,14 @@ struct Address {
   int port = 0;
 };
 
-// Of "node1:29500", "10.0.0.1:29500" or "[fe80::1]:29500". Throws InvalidArgument for other texts.
+// Parses "node1:29500", "10.0.0.1:29500" or "[fe80::1]:29500". Throws InvalidArgument for others.
 Address ParseAddress(const std::string& text);
 
 // In the form that ParseAddress() reads.
 std::string ToText(const Address& address);
+
+// The addresses of this machine's network interfaces, as numbers, without loopback and link-local
+// ones.
+std::vector<std::string> AddressesOfMachine();
 
 }  // namespace caffe

@@ -1,4 +1,4 @@
-// Communicator: what the ranks of one run tell each other.
+// Communicator: the collective operations of the ranks of one run.
 #pragma once
 
 #include <exception>
@@ -25,31 +25,30 @@ class Communicator {
   // How many of them are threads of this process.
   virtual int ranks_in_process() const = 0;
 
-  // Each element becomes the mean of this element over all ranks, added up in an order
-  // that no timing changes, in the tensor's type or a wider one. Memory of this rank's device,
-  // which is filled at the point `filled`. Elements are
-  // rounded to `wire` before they are added up, and their mean is, where that has fewer bits than
-  // the tensor's type; also where nothing travels. Throws InvalidArgument on all ranks when the
-  // tensors differ, Unsupported where the ranks' device cannot round, and whatever Abort was given.
+  // Replaces each element by its mean over all ranks. The order of additions does not depend on
+  // timing; they are done in the tensor's type or a wider one. `tensor` is in memory of this rank's
+  // device and is complete when `filled` is. If `wire` has fewer bits than the tensor's type,
+  // elements are rounded to it before they are added up, and so is their mean, even if no data is
+  // sent. Throws InvalidArgument on all ranks if the tensors differ, Unsupported if the ranks'
+  // device cannot round, and the error given to Abort().
   virtual void AllReduceMean(const TensorView& tensor, DType wire, Event& filled) = 0;
   // The same for sums of numbers in host memory: losses, scores, decisions.
   virtual void AllReduceSum(std::span<double> numbers) = 0;
   // All ranks' texts, by rank; they may be of different lengths.
   virtual std::vector<std::string> AllGather(const std::string& text) = 0;
 
-  // The same beside the collectives above, from another thread: what layers tell each other while
-  // gradients are reduced.
+  // The same, from another thread than the collectives above and at the same time: for layers that
+  // exchange data while gradients are reduced.
   virtual void AllReduceSumInPass(std::span<double> numbers) = 0;
-  // The same for bytes in host memory: sent[r] goes to rank r, received[r] comes from it, this
-  // rank's own part, too. Throws InvalidArgument where a rank is sent another number of bytes than
-  // it expects.
+  // Sends sent[r], in host memory, to rank r, and receives received[r] from it, also for this rank
+  // itself. Throws InvalidArgument if a rank is sent another number of bytes than it expects.
   virtual void ExchangeInPass(std::span<const std::span<const char>> sent,
                               std::span<const std::span<char>> received) = 0;
 
-  // This rank cannot go on: collectives of all ranks throw the first error given, those that wait
-  // and those to come. From any thread.
+  // Says that this rank cannot continue: all current and later collectives of all ranks throw the
+  // first error given. Thread-safe.
   virtual void Abort(std::exception_ptr error) = 0;
-  // What collectives throw since an abort, as far as this rank has heard. From any thread.
+  // Throws what collectives throw after an abort, if this rank has been told of one. Thread-safe.
   virtual void ThrowIfAborted() = 0;
 };
 

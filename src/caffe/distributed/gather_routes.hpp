@@ -1,4 +1,4 @@
-// Who sends what to whom when each rank's bytes go to all other ranks.
+// The messages with which the bytes of each rank reach all other ranks.
 #pragma once
 
 #include <string>

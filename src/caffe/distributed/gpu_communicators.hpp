@@ -18,8 +18,8 @@ struct GpuCommunicatorFactory {
 std::vector<std::shared_ptr<Communicator>> MakeGpuCommunicators(const std::vector<int>& gpus);
 
 // A rank whose tensors are in the memory of that GPU, among processes: `host` tells the ranks what
-// they need to find each other, and goes on with what is in host memory. All ranks call it, each
-// with a GPU of its own. Throws as above.
+// they need to find each other, and continues to carry what is in host memory. All ranks call it,
+// each with a GPU of its own. Throws as above.
 std::shared_ptr<Communicator> MakeGpuCommunicator(std::shared_ptr<Communicator> host, int gpu);
 
 // A library announces itself by a static object of this class.

@@ -1,4 +1,4 @@
-// How gradients are grouped into buckets, each of which is reduced as one block of memory.
+// Groups gradients into buckets. A bucket is reduced as one block of memory.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct GradientSize {
 struct GradientBucket {
   // Gradients [first, end) of the list, of one type of element.
   size_t first = 0, end = 0;
-  size_t bytes = 0;  // with the padding behind each gradient
+  size_t bytes = 0;  // with the padding after each gradient
   DType dtype = DType::kFloat;
 };
 

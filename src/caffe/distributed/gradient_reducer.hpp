@@ -26,9 +26,9 @@ namespace caffe {
 class GradientReducer {
  public:
   struct Options {
-    // Of about equal size, at most so many for each type of element; 1 or more.
+    // Maximum number of buckets for each type of element, from 1; they are about equally large.
     int buckets = 6;
-    // The type in which gradients travel that have more bits.
+    // Gradients with more bits than this type are sent in it.
     DType wire = DType::kDouble;
     Trace* trace = nullptr;  // may be null
   };
@@ -65,16 +65,16 @@ class GradientReducer {
   void MarkReady(size_t index);
   // Nothing uses the parameter of gradient `index` any more until Wait has returned.
   void MarkUpdatable(size_t index);
-  // Whether it is the last of its bucket, so that the reduction waits for it.
+  // True if it is the last of its bucket, so that the reduction waits for it.
   bool IsAwaited(size_t index) const;
-  // Backward is over. Returns when all gradients are those of all ranks, and all buckets updated
-  // where the pass updates. Throws what went wrong on any rank. The result is the time spent
-  // waiting; updating is not.
+  // Called at the end of backward. Returns when all gradients are reduced, and all buckets updated
+  // if the pass updates. Throws the error of any rank. The result is the time spent waiting;
+  // updating is not.
   std::chrono::duration<double> Wait();
 
   // Since the last Start: the sum of SumFirst's numbers, after Wait; nothing where there were none.
   std::optional<double> sum() const;
-  // Whether any bucket has been updated, or begun to be.
+  // True if the update of any bucket has begun.
   bool has_updated() const;
 
   // Bytes of each bucket, in order.

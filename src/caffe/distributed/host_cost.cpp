@@ -52,11 +52,11 @@ struct MeasuredRank {
   Duration small, large;  // of one reduction
 };
 
-MembershipOptions OptionsOfRank(int rank, int port, const std::string& secret) {
-  MembershipOptions options;
+RendezvousOptions OptionsOfRank(int rank, int port, const std::string& secret) {
+  RendezvousOptions options;
   options.rank = rank;
   options.ranks = 2;
-  options.store = {"127.0.0.1", port};
+  options.root = {{"127.0.0.1", port}};
   options.secret = secret;
   options.version = "1";
   options.join_seconds = 20;
@@ -129,8 +129,8 @@ double SecondsPerRoundedByte() {
 
 }  // namespace
 
-// What two ranks take for a small and a large reduction gives the cost of messages and bytes; the
-// sums are measured by themselves and taken off. See CostOfReduction().
+// The times of two ranks for a small and a large reduction give the cost of messages and bytes. The
+// sums are measured separately and subtracted. See CostOfReduction().
 HostCost MeasureHostCost() {
   const MeasuredRank measured = MeasureRanks();
   constexpr double kSmallRounds = 3, kSmallMessages = 6;

@@ -1,3 +1,4 @@
+#include <glog/logging.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -8,7 +9,10 @@
 #include "caffe/core/activity.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/distributed/gpu_communicators.hpp"
-#include "caffe/distributed/secret_file.hpp"
+#include "caffe/distributed/mpi_module.hpp"
+#include "caffe/distributed/rendezvous.pb.h"
+#include "caffe/distributed/rendezvous/proof.hpp"
+#include "caffe/distributed/rendezvous/secret.hpp"
 #include "caffe/distributed/tcp_communicator.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ranks.hpp"
@@ -24,11 +28,11 @@ void RaiseDescriptorLimit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // where it fails, running out says so
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // if this fails, running out of descriptors is reported
 }
 
-// What this process computes, tests, writes or waits for: the activity of a thread that does not
-// only prepare data.
+// Describes what this process computes, tests, writes or waits for: the activity of a thread that
+// does more than prepare data.
 std::string WhatIsDone() {
   for (const Activity::Report& report : Activity::LongerThan(0)) {
     if (!report.text.starts_with("reader:") && !report.text.starts_with("parser:")) {
@@ -38,7 +42,7 @@ std::string WhatIsDone() {
   return "";
 }
 
-// All on the CPU, or each on a GPU of its own.
+// Throws unless all ranks are on the CPU, or each is on a GPU of its own.
 void CheckDevices(Communicator& communicator, const std::optional<int>& gpu) {
   const auto name = [](const std::string& device) { return device.empty() ? "the CPU" : "a GPU"; };
   const std::string own = gpu ? MakeDevice(DeviceKind::kCuda, *gpu)->identity() : "";
@@ -55,28 +59,91 @@ void CheckDevices(Communicator& communicator, const std::optional<int>& gpu) {
   }
 }
 
-MembershipOptions MembershipOf(const RankOptions& options) {
-  MembershipOptions membership;
-  membership.rank = options.rank;
-  membership.ranks = options.ranks;
-  Require(!options.store.empty(),
-          "whoever has started this rank does not tell where rank 0 runs; give all ranks its host "
-          "and a free port there, as in --store node1:29500");
-  membership.store = ParseAddress(options.store);
-  Require(membership.store.port != 0, "the store is '", options.store,
-          "'; all ranks need to know its port");
-  membership.secret = options.secret.empty() ? SecretOfUser() : options.secret;
-  membership.version = Version();
-  membership.run = options.run;
-  membership.join_seconds = std::min(options.join_seconds, kLongestWait);
-  membership.doing = WhatIsDone;
-  return membership;
+RendezvousOptions CommonOptions(const RankOptions& options) {
+  RendezvousOptions common;
+  common.rank = options.rank;
+  common.ranks = options.ranks;
+  common.version = Version();
+  common.run = options.run;
+  common.join_seconds = std::min(options.join_seconds, kLongestWait);
+  common.doing = WhatIsDone;
+  return common;
 }
 
-std::shared_ptr<Communicator> Connect(MembershipOptions membership, const RankOptions& options) {
-  const std::shared_ptr<Communicator> communicator =
-      options.transport == "mpi" ? MakeMpiCommunicator(std::move(membership))
-                                 : MakeTcpCommunicator(std::move(membership));
+std::shared_ptr<Communicator> JoinByTcp(const RankOptions& options) {
+  RendezvousOptions rendezvous = CommonOptions(options);
+  Require(!options.store.empty(),
+          "it is not known where rank 0 runs; give all ranks its host and a free port there, as in "
+          "--store node1:29500");
+  rendezvous.root = {ParseAddress(options.store)};
+  Require(rendezvous.root[0].port != 0, "the store is '", options.store,
+          "'; all ranks need to know its port");
+  rendezvous.secret = options.secret.empty() ? SecretOfUser() : options.secret;
+  return MakeTcpCommunicator(std::move(rendezvous));
+}
+
+// Opens rank 0's port and broadcasts where it is.
+RendezvousOptions MeetByMpi(const MpiModule& mpi, const RankOptions& options) {
+  RendezvousOptions rendezvous = CommonOptions(options);
+  distributed::MeetingPoint point;
+  if (options.rank == 0) {
+    rendezvous.root_port = std::make_shared<Socket>(Socket::Listen({"", 0}));
+    point.set_host(rendezvous.host);
+    for (const std::string& address : AddressesOfMachine()) point.add_addresses(address);
+    point.set_port(rendezvous.root_port->port());
+    point.set_secret(MakeNonce());
+  }
+  const std::string received = mpi.Broadcast(point.SerializeAsString(), rendezvous.join_seconds);
+  CAFFE_ASSERT(point.ParseFromString(received));
+  if (point.host() == rendezvous.host) rendezvous.root.push_back({"127.0.0.1", point.port()});
+  for (const std::string& address : point.addresses())
+    rendezvous.root.push_back({address, point.port()});
+  rendezvous.secret = point.secret();
+  return rendezvous;
+}
+
+std::shared_ptr<Communicator> JoinByMpi(const MpiModule& mpi, const MpiWorld& world,
+                                        const RankOptions& options) {
+  Require(world.rank == options.rank && world.ranks == options.ranks,
+          "transport mpi: MPI has started this process as ", world.rank, " of ", world.ranks,
+          ", but it is rank ", options.rank, " of ", options.ranks,
+          "; start the ranks by mpirun, or by srun with a PMI that the MPI library knows, and give "
+          "no --rank");
+  return MakeMpiCommunicator(MeetByMpi(mpi, options), mpi);
+}
+
+// The module of the MPI that carries this run's messages; null if that is TCP.
+const MpiModule* FindMpi(const RankOptions& options) {
+  const bool is_launched = options.launcher == "mpirun" || options.launcher == "srun";
+  if (options.transport == "tcp") return nullptr;
+  if (options.transport == "auto" && (!is_launched || !options.store.empty())) return nullptr;
+  std::string why;
+  const MpiModule* const mpi = MpiModule::Find(&why);
+  if (mpi != nullptr) return mpi;
+  if (options.transport == "mpi") throw Unsupported(StrCat("transport mpi: ", why));
+  throw Unsupported(StrCat("the ranks that ", options.launcher,
+                           " has started cannot find each other by MPI: ", why,
+                           "; or give all of them --store HOST:PORT, with the host of rank 0 and a "
+                           "free port there: they then use TCP"));
+}
+
+void LogEngine(const RankOptions& options, const std::string& engine) {
+  if (options.rank != 0) return;
+  LOG(INFO) << options.ranks << " ranks, started by "
+            << (options.launcher.empty() ? "hand" : options.launcher) << ": gradients over "
+            << (options.gpu ? "NCCL, decisions over " : "") << engine << ", heartbeats over TCP";
+}
+
+std::shared_ptr<Communicator> Connect(const RankOptions& options) {
+  std::shared_ptr<Communicator> communicator;
+  if (const MpiModule* const mpi = FindMpi(options)) {
+    const MpiWorld world = mpi->Start();
+    communicator = JoinByMpi(*mpi, world, options);
+    LogEngine(options, StrCat("MPI (", world.library, ")"));
+  } else {
+    communicator = JoinByTcp(options);
+    LogEngine(options, StrCat("TCP (rank 0 at ", options.store, ")"));
+  }
   try {
     CheckDevices(*communicator, options.gpu);
     return options.gpu ? MakeGpuCommunicator(communicator, *options.gpu) : communicator;
@@ -94,10 +161,10 @@ std::shared_ptr<Communicator> JoinRanks(const RankOptions& options) {
           " of ", options.ranks, "; the first is 0, the last ", options.ranks - 1);
   Require(std::isfinite(options.join_seconds) && options.join_seconds > 0, "join_seconds is ",
           options.join_seconds, "; give a positive number of seconds");
-  Require(options.transport == "tcp" || options.transport == "mpi", "transport is '",
-          options.transport, "'; use tcp or mpi");
+  Require(options.transport == "auto" || options.transport == "tcp" || options.transport == "mpi",
+          "transport is '", options.transport, "'; use auto, tcp or mpi");
   RaiseDescriptorLimit();
-  return Connect(MembershipOf(options), options);
+  return Connect(options);
 }
 
 }  // namespace caffe

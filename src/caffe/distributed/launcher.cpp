@@ -1,12 +1,9 @@
 #include "caffe/distributed/launcher.hpp"
 
-#include <unistd.h>
-
 #include <charconv>
 #include <cstdlib>
 #include <vector>
 
-#include "caffe/core/hash.hpp"
 #include "caffe/core/printable.hpp"
 #include "caffe/distributed/address.hpp"
 #include "caffe/error.hpp"
@@ -14,14 +11,12 @@
 namespace caffe {
 namespace {
 
-// What one launcher says; ranks is 0 where it has not started this process.
+// Answers of one launcher; ranks is 0 if it has not started this process.
 struct Launch {
   std::string launcher;
   int rank = 0, ranks = 0, local_ranks = 0, local_rank = 0;
-  // Rank 0's host and port; empty or 0 where the launcher does not tell.
-  std::string host = {};
-  int port = 0;
-  std::string job = {};  // another one for each run
+  std::string store = {};  // rank 0's host and port, if the launcher names them
+  std::string job = {};    // differs between runs
 };
 
 class Variables {
@@ -35,7 +30,7 @@ class Variables {
 
   bool Has(const char* name) const { return environment_(name) != nullptr; }
 
-  // `standard` where it is not set.
+  // `standard` if it is not set.
   int Number(const char* name, int standard = 0) const {
     const std::string text = Text(name);
     if (!Has(name)) return standard;
@@ -44,8 +39,7 @@ class Variables {
     const auto [last, error] = std::from_chars(text.data(), end, number);
     Require(error == std::errc() && last == end && number >= 0, "environment variable ", name,
             " is '", Printable(text),
-            "'; it should be a number that whoever started this process "
-            "has set");
+            "'; it should be a number set by the launcher of this process");
     return number;
   }
 
@@ -62,21 +56,13 @@ Launch Torchrun(const Variables& variables) {
                 .ranks = variables.Number("WORLD_SIZE"),
                 .local_ranks = variables.Number("LOCAL_WORLD_SIZE"),
                 .local_rank = variables.Number("LOCAL_RANK"),
-                .host = variables.Text("MASTER_ADDR"),
-                .port = variables.Number("MASTER_PORT"),
                 .job = variables.Text("TORCHELASTIC_RUN_ID")};
   // The agent of torchrun listens on MASTER_PORT itself.
-  if (variables.Text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++launch.port;
+  const int is_taken = variables.Text("TORCHELASTIC_USE_AGENT_STORE") == "True" ? 1 : 0;
+  const bool is_one_machine = launch.local_ranks == launch.ranks;
+  launch.store = ToText({is_one_machine ? "127.0.0.1" : variables.Text("MASTER_ADDR"),
+                         variables.Number("MASTER_PORT") + is_taken});
   return launch;
-}
-
-// "1234.0;tcp://10.0.0.1,172.17.0.1:43217": the first address of the host of mpirun, where rank 0
-// runs unless somebody has arranged otherwise.
-std::string HostOfMpirun(const std::string& uri) {
-  const size_t begin = uri.find("tcp://");
-  if (begin == std::string::npos) return "";
-  const std::string addresses = uri.substr(begin + 6);
-  return addresses.substr(0, addresses.find_first_of(",:"));
 }
 
 Launch OpenMpi(const Variables& variables) {
@@ -85,7 +71,6 @@ Launch OpenMpi(const Variables& variables) {
                 .ranks = variables.Number("OMPI_COMM_WORLD_SIZE"),
                 .local_ranks = variables.Number("OMPI_COMM_WORLD_LOCAL_SIZE"),
                 .local_rank = variables.Number("OMPI_COMM_WORLD_LOCAL_RANK"),
-                .host = HostOfMpirun(variables.Text("OMPI_MCA_orte_hnp_uri")),
                 .job = variables.Text("PMIX_NAMESPACE")};
   if (launch.job.empty()) launch.job = variables.Text("OMPI_MCA_ess_base_jobid");
   return launch;
@@ -97,8 +82,7 @@ Launch Hydra(const Variables& variables) {
           .rank = variables.Number("PMI_RANK"),
           .ranks = variables.Number("PMI_SIZE"),
           .local_ranks = variables.Number("MPI_LOCALNRANKS"),
-          .local_rank = variables.Number("MPI_LOCALRANKID"),
-          .job = std::to_string(::getppid())};  // on one machine, the ranks have one parent
+          .local_rank = variables.Number("MPI_LOCALRANKID")};
 }
 
 // A step of srun; the script of a job has no SLURM_STEP_NUM_TASKS.
@@ -109,40 +93,19 @@ Launch Srun(const Variables& variables) {
                 .local_rank = variables.Number("SLURM_LOCALID"),
                 .job = variables.Text("SLURM_JOB_ID") + "." + variables.Text("SLURM_STEP_ID")};
   if (variables.Number("SLURM_STEP_NUM_NODES") == 1) launch.local_ranks = launch.ranks;
-  const std::string nodes = variables.Text("SLURM_STEP_NODELIST");
-  if (!nodes.empty()) launch.host = FirstHost(nodes);
   return launch;
 }
 
-// A port that all ranks of a run come to by themselves, another one for each run, below those that
-// systems give to connections (32768 and up).
-int PortOf(const std::string& job) {
-  return static_cast<int>(20000 + Hash64(job) % 12000);
-}
-
 }  // namespace
-
-std::string FirstHost(const std::string& list) {
-  const size_t bracket = list.find_first_of("[,");
-  std::string host = list.substr(0, bracket);
-  if (bracket != std::string::npos && list[bracket] == '[') {
-    const size_t end = list.find_first_of("-,]", bracket);
-    const size_t close = list.find(']', bracket);
-    Require(end != std::string::npos && close != std::string::npos, "SLURM_STEP_NODELIST is '",
-            Printable(list), "', which names no hosts; give --store host:port of rank 0");
-    host += list.substr(bracket + 1, end - bracket - 1);
-    host += list.substr(close + 1, list.find_first_of("[,", close) - close - 1);
-  }
-  return host;
-}
 
 std::optional<RankOptions> RanksFrom(const Environment& environment) {
   const Variables variables(environment);
   Launch hydra = Hydra(variables);
   const Launch srun = Srun(variables);
-  // Slurm's own PMI-2 has the variables of MPICH, but tells less by them.
+  // Slurm's own PMI-2 sets the variables of MPICH, but fewer of them.
   if (hydra.ranks == srun.ranks && hydra.rank == srun.rank) hydra.ranks = 0;
-  // From the innermost to the outermost: torchrun can be started by mpirun or srun, mpirun by srun.
+  // From the innermost launcher to the outermost: mpirun or srun can start torchrun, srun can start
+  // mpirun.
   std::vector<Launch> launches = {Torchrun(variables), OpenMpi(variables), hydra, srun};
   std::erase_if(launches, [](const Launch& launch) { return launch.ranks == 0; });
   if (launches.empty()) return std::nullopt;
@@ -154,7 +117,7 @@ std::optional<RankOptions> RanksFrom(const Environment& environment) {
       Require(outer.ranks == 1, inner.launcher, " has started this process alone, but ",
               outer.launcher, " ", outer.ranks,
               " of them: each would train by itself and overwrite the others' snapshots; start all "
-              "by one launcher, or say --ranks 1 where that is meant");
+              "by one launcher, or give --ranks 1 if that is what you want");
     }
     return std::nullopt;
   }
@@ -163,11 +126,9 @@ std::optional<RankOptions> RanksFrom(const Environment& environment) {
   options.ranks = inner.ranks;
   options.local_ranks = inner.local_ranks;
   options.local_rank = inner.local_rank;
+  options.launcher = inner.launcher;
+  options.store = inner.store;
   if (!inner.job.empty()) options.run = StrCat(inner.launcher, " ", inner.job);
-  std::string host = inner.host;
-  if (inner.local_ranks == inner.ranks) host = "127.0.0.1";
-  if (host.empty()) return options;  // somebody else has to tell
-  options.store = ToText({host, inner.port != 0 ? inner.port : PortOf(inner.launcher + inner.job)});
   return options;
 }
 

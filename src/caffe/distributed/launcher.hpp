@@ -1,4 +1,4 @@
-// Who has started this process as one of several, as environment variables tell.
+// Which launcher has started this process as one of several, according to environment variables.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,5 @@ using Environment = std::function<const char*(const char* name)>;
 
 // RanksFromEnvironment() of this environment.
 std::optional<RankOptions> RanksFrom(const Environment& environment);
-
-// The first host of Slurm's list: "gpu03" of "gpu[03-07,11],login1". Throws InvalidArgument for
-// what is no such list.
-std::string FirstHost(const std::string& list);
 
 }  // namespace caffe

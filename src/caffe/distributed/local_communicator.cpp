@@ -12,7 +12,7 @@
 namespace caffe {
 namespace {
 
-// What the ranks share.
+// State that the ranks share.
 class Group {
  public:
   explicit Group(int ranks)
@@ -46,7 +46,7 @@ class Group {
     if (error_) std::rethrow_exception(error_);
   }
 
-  // Of the collective under way, by rank.
+  // Operands of the current collective, by rank.
   std::vector<TensorView> tensors;
   std::vector<const std::string*> texts;
   std::vector<std::span<const std::span<const char>>> sent;

@@ -121,8 +121,8 @@ class Channel {
     std::vector<Transport::Incoming> incoming;
   };
 
-  // Consecutive elements of a tensor, of which each rank adds up a share. What travels is the
-  // tensor's memory or, in fewer bits, a copy.
+  // Consecutive elements of a tensor. Each rank adds up a share of them. The tensor's memory is
+  // sent or, in fewer bits, a copy.
   class Block {
    public:
     Block() = default;
@@ -218,7 +218,7 @@ class Channel {
     return headings;
   }
 
-  // The same for bytes, of which each rank gets others.
+  // The same if each rank receives other bytes.
   void AnnounceEach(std::span<const std::span<const char>> sent,
                     std::span<const std::span<char>> received) {
     ++number_;

@@ -13,7 +13,7 @@
 
 namespace caffe {
 
-// Of what each rank adds up at a time: a block of a reduction has so many bytes per rank.
+// Size of the part of a reduction that each rank adds up at a time.
 inline constexpr int64_t kReductionBlockBytes = int64_t{1} << 19;
 // Reductions of fewer bytes are not relayed within machines: at 1 Gbit/s sending them again takes
 // 0.3 ms, and a second round is one more wait for other processes.

@@ -10,7 +10,7 @@ namespace caffe {
 namespace {
 
 constexpr size_t kPrefix = 4;
-// Of a rank's messages.
+// Maximum size of a message from an authenticated rank.
 constexpr size_t kMostBytes = size_t{16} << 20;
 
 size_t LengthIn(const std::string& bytes) {

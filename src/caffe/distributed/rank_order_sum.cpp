@@ -25,7 +25,7 @@ CAFFE_CPU_CLONES void Store(const double* sums, int64_t count, double factor, T*
   for (int64_t i = 0; i < count; ++i) values[i] = T(static_cast<double>(Wire(sums[i] * factor)));
 }
 
-// Of each type of floats, and of those that have fewer bits.
+// Instantiated for each floating-point type, with itself and each narrower one as Wire.
 template <typename T, typename Wire>
 void Sum(std::span<void* const> inputs, std::span<void* const> outputs, int64_t begin, int64_t end,
          double factor) {

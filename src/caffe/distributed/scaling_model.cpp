@@ -43,7 +43,7 @@ ReductionCost CostOfMessages(const Network& network, const Placement& place, dou
   const double receivers = relays ? machines - 1 : ranks - on_machine;  // of one rank's sums
   const double between =
       bytes / ranks * on_machine * (ranks - on_machine + receivers) / network.bandwidth;
-  const double gathered = relays ? bytes / on_machine : bytes / ranks;  // from each rank beside
+  const double gathered = relays ? bytes / on_machine : bytes / ranks;  // from each other rank
   const double within = (bytes / ranks + gathered) * (on_machine - 1) / network.bandwidth_within;
   const double rounds = bytes > 0 ? 2 + blocks + (relays ? 1 : 0) : 1;
   return {.seconds =

@@ -106,7 +106,7 @@ Socket::~Socket() {
   if (is_open()) ::close(descriptor_);
 }
 
-// Of a connection.
+// Sets the options of a connection.
 void Socket::Prepare() const {
   SetOption(descriptor_, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(descriptor_, SOL_SOCKET, SO_KEEPALIVE, 1);

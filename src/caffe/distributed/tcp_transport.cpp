@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "caffe/distributed/arrivals.hpp"
+#include "caffe/distributed/rendezvous/listener.hpp"
 
 namespace caffe {
 namespace {
@@ -17,11 +17,11 @@ using Links = std::vector<Socket>;  // by rank; this rank's own is not open
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(const MembershipOptions& options, Links links, Membership* membership)
+  TcpTransport(const RendezvousOptions& options, Links links, Heartbeat* heartbeat)
       : rank_(options.rank),
         patience_(options.silence_seconds),
         links_(std::move(links)),
-        membership_(*membership),
+        heartbeat_(*heartbeat),
         wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (wake_ < 0) throw DeviceError("the system gives no eventfd; end other programs");
   }
@@ -52,7 +52,7 @@ class TcpTransport final : public Transport {
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = std::move(error);
     }
-    const uint64_t one = 1;  // never read, so that it wakes each time from now on
+    const uint64_t one = 1;  // never read, so that every wait from now on ends at once
     [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
   }
   void ThrowIfAborted() override {
@@ -61,7 +61,7 @@ class TcpTransport final : public Transport {
   }
 
  private:
-  // What is left to be done with one rank.
+  // Messages that remain to be sent to and received from one rank.
   struct Work {
     std::vector<std::span<const char>> outgoing;
     std::vector<std::span<char>> incoming;
@@ -72,7 +72,8 @@ class TcpTransport final : public Transport {
     bool receives() const { return next_in < incoming.size(); }
   };
 
-  // Moves a message forward as far as possible without blocking; whether it is complete.
+  // Sends or receives as much of a message as possible without blocking. Returns true if it is
+  // complete.
   template <typename Bytes, typename Fn>
   static bool Complete(Bytes* bytes, Work* work, const Fn& move) {
     while (!bytes->empty()) {
@@ -103,9 +104,9 @@ class TcpTransport final : public Transport {
     }
   }
 
-  // Nobody notices that a rank is silent once rank 0 has left.
+  // After rank 0 has left, nobody else notices a rank that is silent.
   void ThrowIfStuck(const std::vector<Work>& work) {
-    const std::optional<Socket::Clock::time_point> left = membership_.WhenRank0Left();
+    const std::optional<Socket::Clock::time_point> left = heartbeat_.WhenRank0Left();
     if (!left) return;
     for (size_t rank = 0; rank < work.size(); ++rank) {
       if (work[rank].is_done() ||
@@ -120,7 +121,7 @@ class TcpTransport final : public Transport {
   }
 
   void ThrowLoss(int rank, const std::string& why) {
-    Abort(membership_.ReportLoss(rank, why));
+    Abort(heartbeat_.ReportLoss(rank, why));
     ThrowIfAborted();  // the first one
   }
 
@@ -137,13 +138,13 @@ class TcpTransport final : public Transport {
   const int rank_;
   const std::chrono::duration<double> patience_;
   Links links_;
-  Membership& membership_;
+  Heartbeat& heartbeat_;
   const int wake_;
   std::mutex mutex_;
   std::exception_ptr error_;
 };
 
-distributed::Hello HelloOf(const MembershipOptions& options, int channel) {
+distributed::Hello HelloOf(const RendezvousOptions& options, int channel) {
   distributed::Hello hello;
   hello.set_version(options.version);
   hello.set_rank(options.rank);
@@ -154,57 +155,57 @@ distributed::Hello HelloOf(const MembershipOptions& options, int channel) {
 }
 
 // Connects to a rank with a lower number.
-Socket Connect(const MembershipOptions& options, Membership* membership, int rank, int channel,
+Socket Connect(const RendezvousOptions& options, Heartbeat* heartbeat, int rank, int channel,
                Socket::Clock::time_point deadline) {
-  const Address& address = membership->members()[rank].address;
+  const Address& address = heartbeat->members()[rank].address;
   std::string why;
   try {
-    auto stream = Enter(
-        address, options.secret, HelloOf(options, channel), deadline, {},
-        [&] { membership->ThrowIfLost(); }, &why);
+    auto stream = ConnectToRank(
+        std::span(&address, 1), options.secret, HelloOf(options, channel), deadline, {},
+        [&] { heartbeat->ThrowIfLost(); }, &why);
     if (stream) return stream->Release();
   } catch (const Error& error) {
     why = error.what();
   }
-  std::rethrow_exception(membership->ReportLoss(
+  std::rethrow_exception(heartbeat->ReportLoss(
       rank, StrCat("rank ", options.rank, " cannot connect to it at ", ToText(address), " (", why,
                    "), though both reach rank 0; see that nothing between the machines refuses "
                    "ports")));
 }
 
 // Accepts the ranks with higher numbers.
-class Doorkeeper {
+class LinkAcceptor {
  public:
-  Doorkeeper(const MembershipOptions& options, Membership* membership, Socket* port,
-             std::vector<Links>* channels)
+  LinkAcceptor(const RendezvousOptions& options, Heartbeat* heartbeat, Socket* port,
+               std::vector<Links>* channels)
       : options_(options),
-        membership_(*membership),
-        arrivals_(port, options.secret, options.ranks * static_cast<int>(channels->size())),
+        heartbeat_(*heartbeat),
+        listener_(port, options.secret, options.ranks * static_cast<int>(channels->size())),
         channels_(*channels) {}
 
   void Await(Socket::Clock::time_point deadline) {
     size_t missing = channels_.size() * (options_.ranks - 1 - options_.rank);
     while (missing > 0) {
-      membership_.ThrowIfLost();
+      heartbeat_.ThrowIfLost();
       if (Socket::Clock::now() > deadline) std::rethrow_exception(ReportMissing());
-      arrivals_.Poll({}, [&](const distributed::Hello& hello, Arrival* arrival) {
-        missing -= Take(hello, arrival);
+      listener_.Poll({}, [&](const distributed::Hello& hello, IncomingConnection* connection) {
+        missing -= Take(hello, connection);
       });
     }
   }
 
  private:
-  bool Take(const distributed::Hello& hello, Arrival* arrival) {
+  bool Take(const distributed::Hello& hello, IncomingConnection* connection) {
     const bool is_known = hello.run() == options_.run && hello.rank() > options_.rank &&
                           hello.rank() < options_.ranks && hello.channel() >= 0 &&
                           hello.channel() < static_cast<int>(channels_.size()) &&
                           !channels_[hello.channel()][hello.rank()].is_open();
     if (!is_known) {
-      arrival->Refuse("it is not awaited");
+      connection->Reject("it is not awaited");
       return false;
     }
-    arrival->Welcome();
-    channels_[hello.channel()][hello.rank()] = arrival->stream().Release();
+    connection->Accept();
+    channels_[hello.channel()][hello.rank()] = connection->stream().Release();
     return true;
   }
 
@@ -212,7 +213,7 @@ class Doorkeeper {
     for (int rank = options_.rank + 1; rank < options_.ranks; ++rank) {
       for (const Links& links : channels_) {
         if (links[rank].is_open()) continue;
-        return membership_.ReportLoss(
+        return heartbeat_.ReportLoss(
             rank, StrCat("does not connect to rank ", options_.rank, " on port ", options_.port,
                          "; see that nothing between the machines refuses ports"));
       }
@@ -220,16 +221,16 @@ class Doorkeeper {
     return std::make_exception_ptr(InternalError("no rank is missing"));
   }
 
-  const MembershipOptions& options_;
-  Membership& membership_;
-  Arrivals arrivals_;
+  const RendezvousOptions& options_;
+  Heartbeat& heartbeat_;
+  Listener listener_;
   std::vector<Links>& channels_;
 };
 
 }  // namespace
 
-std::vector<std::shared_ptr<Transport>> ConnectRanks(const MembershipOptions& options,
-                                                     Membership* membership, Socket* port,
+std::vector<std::shared_ptr<Transport>> ConnectRanks(const RendezvousOptions& options,
+                                                     Heartbeat* heartbeat, Socket* port,
                                                      int count) {
   const auto deadline =
       Socket::Clock::now() + std::chrono::duration_cast<Socket::Clock::duration>(
@@ -238,13 +239,13 @@ std::vector<std::shared_ptr<Transport>> ConnectRanks(const MembershipOptions& op
   for (Links& links : channels) links.resize(options.ranks);
   for (int rank = 0; rank < options.rank; ++rank) {
     for (int channel = 0; channel < count; ++channel) {
-      channels[channel][rank] = Connect(options, membership, rank, channel, deadline);
+      channels[channel][rank] = Connect(options, heartbeat, rank, channel, deadline);
     }
   }
-  Doorkeeper(options, membership, port, &channels).Await(deadline);
+  LinkAcceptor(options, heartbeat, port, &channels).Await(deadline);
   std::vector<std::shared_ptr<Transport>> transports;
   for (Links& links : channels) {
-    transports.push_back(std::make_shared<TcpTransport>(options, std::move(links), membership));
+    transports.push_back(std::make_shared<TcpTransport>(options, std::move(links), heartbeat));
   }
   return transports;
 }

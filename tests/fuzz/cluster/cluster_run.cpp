@@ -29,11 +29,11 @@ std::string WeightsOf(const Net& net) {
   return bytes;
 }
 
-MembershipOptions MembershipOf(int rank, int ranks) {
-  MembershipOptions options;
+RendezvousOptions MembershipOf(int rank, int ranks) {
+  RendezvousOptions options;
   options.rank = rank;
   options.ranks = ranks;
-  options.store = {SimulatedNetwork::AddressOf(0), 29500};
+  options.root = {{SimulatedNetwork::AddressOf(0), 29500}};
   options.secret = "open sesame";
   options.version = "1";
   options.join_seconds = kJoinSeconds;

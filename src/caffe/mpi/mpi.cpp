@@ -1,6 +1,7 @@
-// Module libcaffe_mpi_transport: messages between ranks by MPI.
+// Modules libcaffe_openmpi and libcaffe_mpich: the start of ranks and messages between them by MPI.
 #include <dlfcn.h>
 #include <mpi.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -35,15 +36,15 @@ class Mpi {
   template <typename Fn>
   void Call(const Fn& fn) {
     const std::lock_guard lock(mutex_);
-    if (was_left_) throw InternalError("MPI was left before");
+    if (is_abandoned_) throw InternalError("MPI was abandoned before");
     fn();
   }
 
   // Abandons MPI: requests in flight refer to memory that will be freed, so MPI must not continue
   // with them, not even in MPI_Finalize().
-  void Leave() {
+  void Abandon() {
     const std::lock_guard lock(mutex_);
-    was_left_ = true;
+    is_abandoned_ = true;
   }
 
   static void Check(int code, const char* what) {
@@ -65,19 +66,19 @@ class Mpi {
       std::atexit([] { Get().Finalize(); });
     }
     Require(level >= MPI_THREAD_SERIALIZED,
-            "MPI was started for one thread, but gradients are sent by another one; start it with "
-            "MPI_THREAD_MULTIPLE");
+            "this program has started MPI for a single thread, but gradients are sent by another "
+            "one; start it with MPI_THREAD_MULTIPLE");
   }
 
   void Finalize() {
     const std::lock_guard lock(mutex_);
     int is_over = 0;
     MPI_Finalized(&is_over);
-    if (!was_left_ && is_over == 0) MPI_Finalize();
+    if (!is_abandoned_ && is_over == 0) MPI_Finalize();
   }
 
   std::mutex mutex_;
-  bool was_left_ = false;
+  bool is_abandoned_ = false;
 };
 
 // Environment variables of launchers that MPI supports. Slurm's PMI-1 sets none, and its PMI-2 is
@@ -105,23 +106,15 @@ bool IsSlurmsPmiLinked() {
 }
 #endif
 
-// If srun starts ranks in a way that MPI does not support, MPI ends the process inside MPI_Init(),
-// with a message of its own.
-void RequireKnownLauncher() {
-  int is_there = 0;
-  MPI_Initialized(&is_there);
-  if (is_there != 0 || std::getenv("SLURM_STEP_NUM_TASKS") == nullptr || IsSlurmsPmiLinked())
-    return;
+// "Open MPI v4.1.4", "MPICH Version: 4.0.2".
+std::string LibraryName() {
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(version, &length);
-  const std::string name(version,
-                         std::min<size_t>(length, std::string_view(version).find_first_of(",\n")));
-  Require(std::any_of(std::begin(kLaunchers), std::end(kLaunchers),
-                      [](const char* variable) { return std::getenv(variable) != nullptr; }),
-          "transport mpi: srun has started this process, but not in a way that this MPI (", name,
-          ") knows; start the ranks by mpirun or by srun --mpi=", kPmi, kSlurmsPmi,
-          ", or leave the option away: ranks then use TCP");
+  std::string name(version,
+                   std::min<size_t>(length, std::string_view(version).find_first_of(",\n")));
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  return name;
 }
 
 // State shared by the transports of one run: aborting one aborts all.
@@ -139,6 +132,34 @@ class Fate {
  private:
   std::mutex mutex_;
   std::exception_ptr error_;
+};
+
+// Between two polls. The first polls follow each other at once; then a pause is a sixteenth of the
+// time waited so far, so that it delays a message by that share at most, and a long wait costs
+// little of the processor. Does not yield: on a busy machine that costs a turn of all other
+// processes, while a process that slept runs next.
+class Pause {
+ public:
+  void Wait() {
+    if (++polls_ <= kPollsInARow) return;
+    SetTimerSlack();
+    const auto pause =
+        std::clamp<Clock::duration>((Clock::now() - begin_) / 16, kShortest, kLongest);
+    std::this_thread::sleep_for(pause);
+  }
+
+ private:
+  // By default Linux adds up to 50 us to each pause of a thread.
+  static void SetTimerSlack() {
+    thread_local const int set = ::prctl(PR_SET_TIMERSLACK, 1000UL);
+    static_cast<void>(set);
+  }
+
+  static constexpr int kPollsInARow = 20;
+  static constexpr std::chrono::microseconds kShortest{2}, kLongest{100};
+
+  Clock::time_point begin_ = Clock::now();
+  int polls_ = 0;
 };
 
 class MpiTransport final : public Transport {
@@ -182,7 +203,7 @@ class MpiTransport final : public Transport {
 
   void Abort(std::exception_ptr error) override {
     fate_->Abort(std::move(error));
-    Mpi::Get().Leave();
+    Mpi::Get().Abandon();
   }
   void ThrowIfAborted() override { fate_->ThrowIfAborted(); }
 
@@ -231,18 +252,21 @@ class MpiTransport final : public Transport {
 
   // MPI makes progress only within its calls, so it is polled.
   void Complete(Exchanged* exchanged) {
-    for (int idle = 0;; ++idle) {
+    Pause pause;
+    Clock::time_point checked = exchanged->moved;
+    while (true) {
       const int completed = Test(&exchanged->requests);
       if (completed == MPI_UNDEFINED) return;
       if (completed > 0) {
         exchanged->moved = Clock::now();
-        idle = 0;
+        pause = Pause();
         continue;
       }
       ThrowIfAborted();
-      if (idle < kPollsInARow) continue;
-      std::this_thread::sleep_for(kBetweenPolls);
-      if (idle % kPollsBetweenChecks == 0) CheckPeers(*exchanged);
+      pause.Wait();
+      if (Clock::now() - checked < kBetweenChecks) continue;
+      checked = Clock::now();
+      CheckPeers(*exchanged);
     }
   }
 
@@ -306,11 +330,7 @@ class MpiTransport final : public Transport {
     ThrowIfAborted();  // throws the first error
   }
 
-  // While waiting for a message: kPollsInARow polls, then one after each pause. Does not yield,
-  // because on a busy machine that costs a turn of all other processes, while a process that slept
-  // runs next.
-  static constexpr int kPollsInARow = 20, kPollsBetweenChecks = 200;
-  static constexpr std::chrono::microseconds kBetweenPolls{50};
+  static constexpr std::chrono::milliseconds kBetweenChecks{20};
   // After this time, messages of a rank that has left have arrived.
   static constexpr std::chrono::seconds kLongestUnderWay{2};
 
@@ -323,30 +343,73 @@ class MpiTransport final : public Transport {
 
 class Module final : public MpiModule {
  public:
-  std::vector<std::shared_ptr<Transport>> Connect(const MpiRun& run, int count) const override {
-    int rank = 0, ranks = 0;
-    RequireKnownLauncher();
+  std::string WhyNotLaunched() const override {
+    int is_there = 0;
+    MPI_Initialized(&is_there);
+    const bool is_known =
+        std::any_of(std::begin(kLaunchers), std::end(kLaunchers),
+                    [](const char* variable) { return std::getenv(variable) != nullptr; });
+    if (is_there != 0 || is_known) return "";
+    if (std::getenv("SLURM_STEP_NUM_TASKS") == nullptr)
+      return StrCat("no mpirun of this MPI (", LibraryName(), ") has started this process");
+    if (IsSlurmsPmiLinked()) return "";
+    return StrCat("srun has started this process, but not in a way that this MPI (", LibraryName(),
+                  ") knows; start the ranks by mpirun or by srun --mpi=", kPmi, kSlurmsPmi);
+  }
+
+  MpiWorld Start() const override {
+    MpiWorld world;
     Mpi::Get().Call([&] {
-      MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-      MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+      MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+      MPI_Comm_size(MPI_COMM_WORLD, &world.ranks);
     });
-    Require(rank == run.rank && ranks == run.ranks,
-            "transport mpi: MPI has started this process "
-            "as ",
-            rank, " of ", ranks, ", but it is rank ", run.rank, " of ", run.ranks,
-            "; start the ranks by mpirun, or by srun with a PMI that the MPI library knows, and "
-            "give no --rank");
+    world.library = LibraryName();
+    return world;
+  }
+
+  std::string Broadcast(const std::string& text, double seconds) const override {
+    const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                             std::chrono::duration<double>(seconds));
+    std::string bytes = text;
+    auto size = static_cast<uint64_t>(text.size());
+    BroadcastBytes(&size, sizeof size, deadline);
+    bytes.resize(size);
+    BroadcastBytes(bytes.data(), size, deadline);
+    return bytes;
+  }
+
+  std::vector<std::shared_ptr<Transport>> Connect(const MpiRun& run, int count) const override {
     std::vector<std::shared_ptr<Transport>> transports;
     const auto fate = std::make_shared<Fate>();
     for (int i = 0; i < count; ++i) transports.push_back(std::make_shared<MpiTransport>(run, fate));
     return transports;
+  }
+
+ private:
+  static void BroadcastBytes(void* bytes, size_t size, Clock::time_point deadline) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    Mpi::Get().Call([&] {
+      Mpi::Check(MPI_Ibcast(bytes, static_cast<int>(size), MPI_BYTE, 0, MPI_COMM_WORLD, &request),
+                 "the start of the ranks");
+    });
+    Pause pause;
+    for (int is_done = 0; is_done == 0; pause.Wait()) {
+      Mpi::Get().Call([&] {
+        Mpi::Check(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), "the start of the ranks");
+      });
+      if (is_done != 0 || Clock::now() < deadline) continue;
+      Mpi::Get().Abandon();
+      throw DeviceError(
+          "some ranks that MPI has started do not join in time; their own messages "
+          "say why, or their processes are stopped");
+    }
   }
 };
 
 }  // namespace
 }  // namespace caffe
 
-extern "C" CAFFE_EXPORT const caffe::MpiModule* caffe_mpi_transport() {
+extern "C" CAFFE_EXPORT const caffe::MpiModule* caffe_mpi_module() {
   static const caffe::Module module;
   return &module;
 }

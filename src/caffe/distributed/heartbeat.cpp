@@ -1,4 +1,4 @@
-#include "caffe/distributed/membership.hpp"
+#include "caffe/distributed/heartbeat.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -14,29 +14,29 @@ namespace caffe {
 namespace {
 
 constexpr std::chrono::seconds kHeartbeat{1};
-// How long a rank waits for rank 0 to decide which loss was the first, and at the end for the
-// others to hear its last messages.
+// How long a rank waits for rank 0 to decide which rank was lost first, and at the end for the
+// others to receive its last messages.
 constexpr std::chrono::seconds kVerdict{3};
-// How long a rank waits for rank 0's own word, once another connection to it is lost: rank 0 may
-// have ended because of somebody else.
+// How long a rank waits for rank 0's explanation after another connection to rank 0 is lost: it may
+// have ended because of another rank.
 constexpr std::chrono::seconds kExplanation{2};
-// Of the text of a loss, which goes to all ranks.
+// Maximum length of the text about a loss, which is sent to all ranks.
 constexpr size_t kLongestReason = 16000;
-// If this thread has not run for that long, the process was stopped: heartbeats of the others wait
-// in the sockets.
+// If this thread has not run for so long, the process was stopped, and heartbeats of the others
+// wait in the sockets.
 constexpr std::chrono::seconds kPause{5};
 
 }  // namespace
 
-Membership::Membership(MembershipOptions options, Clock& clock)
-    : Membership(options, Gather(options), clock) {}
+Heartbeat::Heartbeat(RendezvousOptions options, Clock& clock)
+    : Heartbeat(options, Rendezvous(options), clock) {}
 
-Membership::Membership(MembershipOptions options, Gathered gathered, Clock& clock)
+Heartbeat::Heartbeat(RendezvousOptions options, Joined joined, Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
-      members_(std::move(gathered.members)),
+      members_(std::move(joined.members)),
       process_(::getpid()) {
-  for (auto& [rank, stream] : gathered.streams)
+  for (auto& [rank, stream] : joined.streams)
     peers_.emplace(rank, Peer{std::move(stream), clock_.Now()});
   wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_ < 0) throw DeviceError("the system gives no eventfd; end other programs");
@@ -48,7 +48,7 @@ Membership::Membership(MembershipOptions options, Gathered gathered, Clock& cloc
   }
 }
 
-Membership::~Membership() {
+Heartbeat::~Heartbeat() {
   if (::getpid() != process_) {  // a child made by fork(), which has no such thread
     thread_.detach();
     return;
@@ -62,7 +62,7 @@ Membership::~Membership() {
   ::close(wake_);
 }
 
-void Membership::OnLoss(std::function<void(const std::exception_ptr&)> call) {
+void Heartbeat::OnLoss(std::function<void(const std::exception_ptr&)> call) {
   std::unique_lock lock(mutex_);
   on_loss_ = std::move(call);
   if (!loss_) return;
@@ -71,7 +71,7 @@ void Membership::OnLoss(std::function<void(const std::exception_ptr&)> call) {
   on_loss_(loss);
 }
 
-std::exception_ptr Membership::ReportLoss(int rank, const std::string& why) {
+std::exception_ptr Heartbeat::ReportLoss(int rank, const std::string& why) {
   std::unique_lock lock(mutex_);
   if (loss_) return loss_;
   reports_.emplace_back(rank, why.substr(0, kLongestReason));
@@ -81,34 +81,34 @@ std::exception_ptr Membership::ReportLoss(int rank, const std::string& why) {
   return std::make_exception_ptr(DeviceError(StrCat(Describe(rank), ": ", why)));
 }
 
-void Membership::ThrowIfLost() {
+void Heartbeat::ThrowIfLost() {
   const std::lock_guard lock(mutex_);
   if (loss_) std::rethrow_exception(loss_);
 }
 
-std::optional<Clock::TimePoint> Membership::WhenRank0Left() {
+std::optional<Clock::TimePoint> Heartbeat::WhenRank0Left() {
   const std::lock_guard lock(mutex_);
   return rank0_left_at_;
 }
 
-void Membership::Wake() const {
+void Heartbeat::Wake() const {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
 }
 
-void Membership::Run() {
+void Heartbeat::Run() {
   try {
     while (RunOnce()) continue;
-  } catch (const std::exception& error) {  // no memory, say
-    Lose({options_.rank,
-          StrCat(Describe(options_.rank), ": its heartbeats have ended: ", error.what())});
+  } catch (const std::exception& error) {  // for example, no memory
+    SetLoss({options_.rank,
+             StrCat(Describe(options_.rank), ": its heartbeats have ended: ", error.what())});
   }
 }
 
-// False at the end.
-bool Membership::RunOnce() {
+// Returns false at the end.
+bool Heartbeat::RunOnce() {
   Poll();
-  ExcuseOwnPause();
+  DiscountOwnPause();
   for (auto& [rank, peer] : peers_) Read(rank, &peer);
   std::vector<std::pair<int, std::string>> reports;
   bool stops, is_lost;
@@ -122,7 +122,7 @@ bool Membership::RunOnce() {
     if (rank == 0 && options_.rank != 0) {
       Suspect(why);
     } else {
-      PassOn({rank, why});
+      ReportToRoot({rank, why});
     }
   }
   CheckSuspicion();
@@ -134,8 +134,8 @@ bool Membership::RunOnce() {
   return true;
 }
 
-// Waits for something to do.
-void Membership::Poll() const {
+// Waits until there is something to do.
+void Heartbeat::Poll() const {
   std::vector<pollfd> waiting{{wake_, POLLIN, 0}};
   for (auto& [rank, peer] : peers_) {
     if (peer.is_gone) continue;
@@ -147,11 +147,11 @@ void Membership::Poll() const {
   [[maybe_unused]] const ssize_t size = ::read(wake_, &ignored, sizeof ignored);
 }
 
-// Whether another rank may still have to hear this one's last messages. Whoever has heard them ends
-// its connection; closed before, with bytes that nobody has read, it would be reset, and the
-// messages lost with it. A network that is away for less than a loss takes must not end a run that
-// is done here: others may still wait for this rank's part of the last sum.
-bool Membership::Leave(bool is_lost) {
+// Returns true while another rank may not have received this one's last messages. A rank that has
+// received them ends its connection; if it were closed earlier, with unread bytes, it would be
+// reset and the messages lost. A short failure of the network must not end a run that is finished
+// here: others may still wait for this rank's part of the last sum.
+bool Heartbeat::Leave(bool is_lost) {
   if (end_ == Clock::TimePoint::max()) {
     const std::chrono::duration<double> silence(is_lost ? 0 : options_.silence_seconds);
     end_ = clock_.Now() + std::max<Clock::Duration>(
@@ -166,7 +166,7 @@ bool Membership::Leave(bool is_lost) {
                      [](const auto& one) { return !one.second.is_gone && !one.second.is_silent; });
 }
 
-void Membership::ExcuseOwnPause() {
+void Heartbeat::DiscountOwnPause() {
   const Clock::TimePoint now = clock_.Now();
   if (now - looked_ > kPause) {
     for (auto& [rank, peer] : peers_) peer.heard = now;
@@ -176,7 +176,7 @@ void Membership::ExcuseOwnPause() {
   looked_ = now;
 }
 
-void Membership::SendHeartbeats() {
+void Heartbeat::SendHeartbeats() {
   if (clock_.Now() - told_ < kHeartbeat) return;
   told_ = clock_.Now();
   distributed::Notice notice;
@@ -185,19 +185,20 @@ void Membership::SendHeartbeats() {
   Send(notice);
 }
 
-void Membership::CheckSilence() {
+void Heartbeat::CheckSilence() {
   const std::chrono::duration<double> limit(options_.silence_seconds);
   for (auto& [rank, peer] : peers_) {
     if (peer.is_gone || clock_.Now() - peer.heard < limit) continue;
     peer.is_silent = true;
-    PassOn({rank, StrCat("has sent no heartbeat for ", options_.silence_seconds,
-                         " s; its machine or its network is down, or the process is stopped")});
+    ReportToRoot(
+        {rank, StrCat("has sent no heartbeat for ", options_.silence_seconds,
+                      " s; its machine or its network is down, or the process is stopped")});
   }
 }
 
-void Membership::Read(int rank, Peer* peer) {
+void Heartbeat::Read(int rank, Peer* peer) {
   try {
-    // First what the other end has said, which may be why it has gone.
+    // First read what the other end has sent, which may say why it has ended.
     distributed::Notice notice;
     while (!peer->is_gone && peer->stream.Receive(&notice)) {
       peer->heard = clock_.Now();
@@ -206,15 +207,15 @@ void Membership::Read(int rank, Peer* peer) {
     if (!peer->is_gone) peer->stream.Flush();
   } catch (const ConnectionLost& error) {
     peer->is_gone = true;
-    const bool has_heard = end_ != Clock::TimePoint::max();  // that this rank leaves
-    if (!has_heard) PassOn({rank, StrCat("has ended without a word: ", error.what())});
+    const bool is_leaving = end_ != Clock::TimePoint::max();
+    if (!is_leaving) ReportToRoot({rank, StrCat("has ended without a word: ", error.what())});
   } catch (const IoError& error) {
     peer->is_gone = true;
-    PassOn({rank, StrCat("speaks another language: ", error.what())});
+    ReportToRoot({rank, StrCat("speaks another language: ", error.what())});
   }
 }
 
-void Membership::Take(int rank, Peer* peer, const distributed::Notice& notice) {
+void Heartbeat::Take(int rank, Peer* peer, const distributed::Notice& notice) {
   if (!notice.doing().empty()) peer->doing = Printable(notice.doing());
   if (notice.leaves()) {
     peer->is_gone = true;
@@ -225,38 +226,38 @@ void Membership::Take(int rank, Peer* peer, const distributed::Notice& notice) {
   if (notice.loss().empty()) return;
   const int lost = notice.lost_rank();
   if (options_.rank != 0) {
-    Lose({lost, PrintableLines(notice.loss())});  // rank 0 decides
+    SetLoss({lost, PrintableLines(notice.loss())});  // rank 0 decides
   } else if (lost == rank) {
-    PassOn({rank, PrintableLines(notice.loss())});
+    ReportToRoot({rank, PrintableLines(notice.loss())});
   } else if (0 <= lost && lost < options_.ranks) {
-    PassOn({lost, StrCat(PrintableLines(notice.loss()), " (says ", Describe(rank), ")")});
+    ReportToRoot({lost, StrCat(PrintableLines(notice.loss()), " (says ", Describe(rank), ")")});
   }
 }
 
-void Membership::Send(const distributed::Notice& notice) {
+void Heartbeat::Send(const distributed::Notice& notice) {
   for (auto& [rank, peer] : peers_) {
     if (peer.is_gone) continue;
     try {
       peer.stream.Send(notice);
     } catch (const ConnectionLost&) {
-      // Read() sees it, too, after what the other end has said before.
+      // Read() notices this too, after reading what the other end has sent before.
     }
   }
 }
 
-void Membership::Suspect(const std::string& why) {
+void Heartbeat::Suspect(const std::string& why) {
   if (!suspicion_) suspicion_.emplace(why, clock_.Now());
 }
 
-void Membership::CheckSuspicion() {
+void Heartbeat::CheckSuspicion() {
   if (!suspicion_) return;
   const auto& [why, since] = *suspicion_;
-  if (peers_.at(0).is_gone || clock_.Now() - since >= kExplanation) PassOn({0, why});
+  if (peers_.at(0).is_gone || clock_.Now() - since >= kExplanation) ReportToRoot({0, why});
 }
 
-// A rank that was stopped for longer than others wait finds that they have gone: it is the one they
-// name, and so does it.
-Membership::Loss Membership::SeenByOthers(const Loss& loss) const {
+// If this rank was stopped for longer than the others wait, they have ended and named it, so it
+// names itself instead of them.
+Heartbeat::Loss Heartbeat::SeenByOthers(const Loss& loss) const {
   const std::chrono::duration<double> slept = slept_, limit(options_.silence_seconds);
   if (slept < limit || clock_.Now() - woke_ > kVerdict) return loss;
   return {options_.rank,
@@ -264,9 +265,9 @@ Membership::Loss Membership::SeenByOthers(const Loss& loss) const {
                  options_.silence_seconds, " s for a heartbeat, have ended")};
 }
 
-// Sends a loss to rank 0, which decides which one was the first. On rank 0, and when rank 0 itself
+// Sends a loss to rank 0, which decides which rank was lost first. On rank 0, or if rank 0 itself
 // is lost, decides here.
-void Membership::PassOn(const Loss& noticed) {
+void Heartbeat::ReportToRoot(const Loss& noticed) {
   const Loss loss = SeenByOthers(noticed);
   distributed::Notice notice;
   notice.set_lost_rank(loss.rank);
@@ -289,11 +290,11 @@ void Membership::PassOn(const Loss& noticed) {
     notice.set_loss(text);
     Send(notice);
   }
-  Lose({loss.rank, text});
+  SetLoss({loss.rank, text});
 }
 
-// With the text that all ranks throw.
-void Membership::Lose(const Loss& loss) {
+// Sets the error that all ranks throw.
+void Heartbeat::SetLoss(const Loss& loss) {
   std::unique_lock lock(mutex_);
   if (loss_) return;
   loss_ = std::make_exception_ptr(DeviceError(loss.why));

@@ -1,4 +1,4 @@
-#include "caffe/distributed/secret_file.hpp"
+#include "caffe/distributed/rendezvous/secret.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,24 +1,24 @@
-#include "caffe/distributed/gathering.hpp"
+#include "caffe/distributed/rendezvous/rendezvous.hpp"
 
 #include <unistd.h>
 
 #include "caffe/core/printable.hpp"
-#include "caffe/distributed/arrivals.hpp"
+#include "caffe/distributed/rendezvous/listener.hpp"
 
 namespace caffe {
 namespace {
 
-// How much longer other ranks wait than rank 0, whose deadline counts.
+// How much longer other ranks wait than rank 0, which decides when time is up.
 constexpr std::chrono::seconds kGrace{10};
 // How long rank 0 still answers late ranks after the rendezvous has failed.
 constexpr std::chrono::seconds kLinger{1};
 
-Socket::Clock::time_point DeadlineOf(const MembershipOptions& options) {
+Socket::Clock::time_point DeadlineOf(const RendezvousOptions& options) {
   return Socket::Clock::now() + std::chrono::duration_cast<Socket::Clock::duration>(
                                     std::chrono::duration<double>(options.join_seconds));
 }
 
-distributed::Hello OwnHello(const MembershipOptions& options) {
+distributed::Hello OwnHello(const RendezvousOptions& options) {
   distributed::Hello hello;
   hello.set_version(options.version);
   hello.set_rank(options.rank);
@@ -35,26 +35,27 @@ bool IsLoopback(const std::string& host) {
 }
 
 // Ranks of one machine need no port that other machines can reach.
-Address PlaceToListen(const Address& store) {
-  const bool is_loopback = IsLoopback(store.host);
+Address PlaceToListen(const Address& root) {
+  const bool is_loopback = IsLoopback(root.host);
   // A host's own name often resolves to its loopback address (/etc/hosts on Debian), so listen on
   // all addresses.
-  return {is_loopback ? store.host : "", store.port};
+  return {is_loopback ? root.host : "", root.port};
 }
 
-// Rank 0's side.
-class Host {
+class Root {
  public:
-  explicit Host(const MembershipOptions& options)
+  explicit Root(const RendezvousOptions& options)
       : options_(options),
         deadline_(DeadlineOf(options)),
-        port_(Socket::Listen(PlaceToListen(options.store))),
-        arrivals_(&port_, options.secret, options.ranks) {
-    gathered_.members.resize(static_cast<size_t>(options.ranks));
-    gathered_.members[0] = {Printable(options.host), ::getpid(), {"", options.port}};
+        port_(options.root_port != nullptr
+                  ? options.root_port
+                  : std::make_shared<Socket>(Socket::Listen(PlaceToListen(options.root[0])))),
+        listener_(port_.get(), options.secret, options.ranks) {
+    joined_.members.resize(static_cast<size_t>(options.ranks));
+    joined_.members[0] = {Printable(options.host), ::getpid(), {"", options.port}};
   }
 
-  Gathered Await() {
+  Joined Await() {
     try {
       return AwaitAll();
     } catch (const Error&) {
@@ -64,48 +65,48 @@ class Host {
   }
 
  private:
-  Gathered AwaitAll() {
-    while (static_cast<int>(gathered_.streams.size()) + 1 < options_.ranks) {
+  Joined AwaitAll() {
+    while (static_cast<int>(joined_.streams.size()) + 1 < options_.ranks) {
       if (Socket::Clock::now() >= deadline_) Fail<DeviceError>(WhoIsMissing());
-      TakeArrivals();
-      CheckThoseWhoCame();
+      TakeConnections();
+      CheckJoined();
     }
     SendRoster();
-    return std::move(gathered_);
+    return std::move(joined_);
   }
 
-  void TakeArrivals() {
+  void TakeConnections() {
     std::vector<int> joined;
     if (failure_.empty()) {  // else they only close their connections
-      for (auto& [rank, stream] : gathered_.streams) {
+      for (auto& [rank, stream] : joined_.streams) {
         joined.push_back(stream.socket().descriptor());
       }
     }
-    arrivals_.Poll(joined, [this](const distributed::Hello& hello, Arrival* arrival) {
-      Take(hello, arrival);
+    listener_.Poll(joined, [this](const distributed::Hello& hello, IncomingConnection* connection) {
+      Take(hello, connection);
     });
   }
 
-  void Take(const distributed::Hello& hello, Arrival* arrival) {
-    if (!failure_.empty()) return arrival->Refuse(failure_);
-    const std::string host = arrival->host();
+  void Take(const distributed::Hello& hello, IncomingConnection* connection) {
+    if (!failure_.empty()) return connection->Reject(failure_);
+    const std::string host = connection->host();
     if (hello.run() != options_.run) {
-      arrival->Refuse("it belongs to another run");
-      arrivals_.AddStranger(StrCat("a connection from ", host, " belongs to another run"));
+      connection->Reject("it belongs to another run");
+      listener_.CountRejected(StrCat("a connection from ", host, " belongs to another run"));
       return;
     }
-    // A rank of this machine may have come by its loopback address, by which others cannot reach
-    // it.
+    // A rank of this machine may have connected from a loopback address, by which others cannot
+    // reach it.
     const Member member{
         Printable(hello.host()), hello.process(), {IsLoopback(host) ? "" : host, hello.port()}};
     const std::string why = Contradiction(hello, member);
     if (!why.empty()) {
-      arrival->Refuse(why);
+      connection->Reject(why);
       Fail<InvalidArgument>(why);
     }
-    arrival->Welcome();
-    gathered_.members[hello.rank()] = member;
-    gathered_.streams.emplace(hello.rank(), std::move(arrival->stream()));
+    connection->Accept();
+    joined_.members[hello.rank()] = member;
+    joined_.streams.emplace(hello.rank(), std::move(connection->stream()));
   }
 
   // Why this rank cannot join; empty if it can.
@@ -119,8 +120,8 @@ class Host {
       return StrCat(name, " is none of 1 to ", options_.ranks - 1,
                     "; each rank needs a number of its own, and rank 0 has come");
     }
-    if (gathered_.streams.count(hello.rank()) != 0) {
-      return StrCat(name, " is ", Describe(hello.rank(), gathered_.members[hello.rank()]),
+    if (joined_.streams.count(hello.rank()) != 0) {
+      return StrCat(name, " is ", Describe(hello.rank(), joined_.members[hello.rank()]),
                     " already; each rank needs a number of its own");
     }
     if (hello.version() != options_.version) {
@@ -132,14 +133,14 @@ class Host {
 
   // Joined ranks send nothing until the roster arrives; a closed connection means that one has
   // ended.
-  void CheckThoseWhoCame() {
-    for (auto& [rank, stream] : gathered_.streams) {
+  void CheckJoined() {
+    for (auto& [rank, stream] : joined_.streams) {
       distributed::Notice notice;
       try {
         stream.Receive(&notice);
       } catch (const Error&) {
-        Fail<DeviceError>(StrCat(Describe(rank, gathered_.members[rank]),
-                                 " has ended before all ranks had come"));
+        Fail<DeviceError>(
+            StrCat(Describe(rank, joined_.members[rank]), " has ended before all ranks had come"));
       }
     }
   }
@@ -148,15 +149,15 @@ class Host {
     std::string missing;
     int count = 0;
     for (int rank = 1; rank < options_.ranks; ++rank) {
-      if (gathered_.streams.count(rank) != 0) continue;
+      if (joined_.streams.count(rank) != 0) continue;
       ++count;
       if (count <= 10) missing += StrCat(count > 1 ? ", " : "", rank);
       if (count == 11) missing += ", ...";
     }
     return StrCat("of ", options_.ranks, " ranks, ", count, " did not come to ",
-                  ToText(options_.store), " within ", options_.join_seconds, " s (", missing,
+                  ToText(options_.root[0]), " within ", options_.join_seconds, " s (", missing,
                   "); start one process for each, with the same store and secret",
-                  arrivals_.strangers());
+                  listener_.rejected());
   }
 
   template <typename Failure>
@@ -168,7 +169,7 @@ class Host {
   void TellFailure() {
     distributed::Notice notice;
     notice.set_loss(failure_);
-    for (auto& [rank, stream] : gathered_.streams) {
+    for (auto& [rank, stream] : joined_.streams) {
       try {
         stream.Send(notice);
       } catch (const ConnectionLost&) {
@@ -177,7 +178,7 @@ class Host {
     const Socket::Clock::time_point end = Socket::Clock::now() + kLinger;
     while (Socket::Clock::now() < end) {
       try {
-        TakeArrivals();
+        TakeConnections();
       } catch (const Error&) {  // the first reason counts
       }
     }
@@ -185,48 +186,47 @@ class Host {
 
   void SendRoster() {
     distributed::Notice notice;
-    for (const Member& member : gathered_.members) {
+    for (const Member& member : joined_.members) {
       distributed::Member& one = *notice.add_roster();
       one.set_host(member.host);
       one.set_process(member.process);
       one.set_address(member.address.host);
       one.set_port(member.address.port);
     }
-    for (auto& [rank, stream] : gathered_.streams) {
+    for (auto& [rank, stream] : joined_.streams) {
       try {
         stream.Send(notice);
       } catch (const ConnectionLost&) {
-        Fail<DeviceError>(StrCat(Describe(rank, gathered_.members[rank]),
-                                 " has ended before all ranks had come"));
+        Fail<DeviceError>(
+            StrCat(Describe(rank, joined_.members[rank]), " has ended before all ranks had come"));
       }
     }
   }
 
-  const MembershipOptions& options_;
+  const RendezvousOptions& options_;
   const Socket::Clock::time_point deadline_;
-  Socket port_;
-  Arrivals arrivals_;
-  Gathered gathered_;
+  const std::shared_ptr<Socket> port_;
+  Listener listener_;
+  Joined joined_;
   std::string failure_;  // why there is no run
 };
 
-MessageStream EnterRoot(const MembershipOptions& options, Socket::Clock::time_point deadline) {
+MessageStream ConnectToRoot(const RendezvousOptions& options, Socket::Clock::time_point deadline) {
   std::string why;
-  auto stream = Enter(
-      options.store, options.secret, OwnHello(options), deadline, kGrace, [] {}, &why);
+  auto stream = ConnectToRank(
+      options.root, options.secret, OwnHello(options), deadline, kGrace, [] {}, &why);
   if (stream) return std::move(*stream);
   throw DeviceError(StrCat("nobody answers within ", options.join_seconds, " s (", why,
                            "); start rank 0 on that host, and see that nothing between the "
                            "machines refuses this port"));
 }
 
-// Another rank's side.
-Gathered JoinRoot(const MembershipOptions& options) {
+Joined JoinRoot(const RendezvousOptions& options) {
   const Socket::Clock::time_point deadline = DeadlineOf(options);
-  MessageStream stream = EnterRoot(options, deadline);
+  MessageStream stream = ConnectToRoot(options, deadline);
   distributed::Notice notice;
   try {
-    // Rank 0 has the deadline; it sends the reason when it gives up.
+    // Rank 0 decides when time is up; it then sends the reason.
     if (!stream.Await(&notice, deadline + 2 * kGrace, [] {})) {
       throw DeviceError("it has not said that all ranks have come");
     }
@@ -234,18 +234,18 @@ Gathered JoinRoot(const MembershipOptions& options) {
     throw DeviceError("it has ended before all ranks had come; its own message says why");
   }
   if (!notice.loss().empty()) throw DeviceError(Printable(notice.loss()));
-  Gathered gathered;
+  Joined joined;
   for (const distributed::Member& one : notice.roster()) {
-    gathered.members.push_back({Printable(one.host()), one.process(), {one.address(), one.port()}});
+    joined.members.push_back({Printable(one.host()), one.process(), {one.address(), one.port()}});
   }
-  CAFFE_ASSERT(gathered.members.size() == static_cast<size_t>(options.ranks));
-  // Those of its own machine, rank 0 cannot know by which address others reach them; take the one
-  // by which it has been reached.
-  for (Member& member : gathered.members) {
+  CAFFE_ASSERT(joined.members.size() == static_cast<size_t>(options.ranks));
+  // Rank 0 cannot know by which address others reach the ranks of its own machine; use the one by
+  // which this rank has reached rank 0.
+  for (Member& member : joined.members) {
     if (member.address.host.empty()) member.address.host = stream.socket().peer_host();
   }
-  gathered.streams.emplace(0, std::move(stream));
-  return gathered;
+  joined.streams.emplace(0, std::move(stream));
+  return joined;
 }
 
 }  // namespace
@@ -254,9 +254,9 @@ std::string Describe(int rank, const Member& member) {
   return StrCat("rank ", rank, " (host ", member.host, ", process ", member.process, ")");
 }
 
-Gathered Gather(const MembershipOptions& options) {
-  if (options.rank == 0) return Host(options).Await();
-  return WithContext(StrCat("rank ", options.rank, ", rank 0 at ", ToText(options.store)),
+Joined Rendezvous(const RendezvousOptions& options) {
+  if (options.rank == 0) return Root(options).Await();
+  return WithContext(StrCat("rank ", options.rank, ", rank 0 at ", ToText(options.root[0])),
                      [&] { return JoinRoot(options); });
 }
 

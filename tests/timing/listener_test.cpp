@@ -1,6 +1,6 @@
 // Connections of ranks among those of proxies and strangers. Each wait here is for an event that
 // occurs; a pause of this process changes nothing.
-#include "caffe/distributed/arrivals.hpp"
+#include "caffe/distributed/rendezvous/listener.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "caffe/distributed/handshake.hpp"
+#include "caffe/distributed/rendezvous/handshake.hpp"
 #include "caffe/error.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -35,11 +35,11 @@ Socket AwaitConnection(Socket* port) {
 }
 
 // Serves a port until `greeting` has an answer. Returns whether a rank was welcomed.
-bool Serve(Arrivals* arrivals, const std::future<void>& greeting) {
+bool Serve(Listener* arrivals, const std::future<void>& greeting) {
   bool is_welcomed = false;
   while (greeting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    arrivals->Poll({}, [&](const distributed::Hello&, Arrival* arrival) {
-      arrival->Welcome();
+    arrivals->Poll({}, [&](const distributed::Hello&, IncomingConnection* connection) {
+      connection->Accept();
       is_welcomed = true;
     });
   }
@@ -65,12 +65,12 @@ TEST(ArrivalsInTime, ARankWhoseConnectionsAreClosedComesAgain) {
   const Address address{"127.0.0.1", port.port()};
   auto greeting = std::async(std::launch::async, [&] {
     std::string why;
-    EXPECT_TRUE(Enter(
+    EXPECT_TRUE(ConnectToRank(
         address, kSecret, {}, InAMinute(), {}, [] {}, &why))
         << why;
   });
   for (int closed = 0; closed < 3; ++closed) AwaitConnection(&port);
-  Arrivals arrivals(&port, kSecret, 2);
+  Listener arrivals(&port, kSecret, 2);
   EXPECT_TRUE(Serve(&arrivals, greeting));
 }
 
@@ -82,7 +82,7 @@ TEST(ArrivalsInTime, ARankSaysWhyItCouldNotEnter) {
     const auto is_enough = [&] {
       if (!why.empty()) throw DeviceError("enough");
     };
-    EXPECT_THROW(Enter(address, kSecret, {}, InAMinute(), {}, is_enough, &why), DeviceError);
+    EXPECT_THROW(ConnectToRank(address, kSecret, {}, InAMinute(), {}, is_enough, &why), DeviceError);
     return why;
   });
   AwaitConnection(&port);
@@ -90,7 +90,7 @@ TEST(ArrivalsInTime, ARankSaysWhyItCouldNotEnter) {
             "connections are taken there and closed, as a proxy does with nobody behind it");
 }
 
-// The error of Enter() if a server listens that greets everybody with this text.
+// The error of ConnectToRank() if a server listens that greets everybody with this text.
 std::string ErrorAt(const std::string& greeting) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port.port()};
@@ -98,7 +98,7 @@ std::string ErrorAt(const std::string& greeting) {
   std::string why;
   auto entering = std::async(std::launch::async, [&] {
     MessageStream stream(*Socket::TryConnect(address, InAMinute(), &why));
-    return testing::ErrorText<DeviceError>([&] { Greet(&stream, kSecret, {}, deadline, [] {}); });
+    return testing::ErrorText<DeviceError>([&] { Authenticate(&stream, kSecret, {}, deadline, [] {}); });
   });
   Socket server = AwaitConnection(&port);
   server.Send(greeting);
@@ -133,14 +133,14 @@ TEST(ArrivalsInTime, StrangersPushNobodyOut) {
   auto rank = Socket::TryConnect({"127.0.0.1", port.port()}, InAMinute(), &why);
   ASSERT_TRUE(rank) << why;
   MessageStream stream(std::move(*rank));
-  Arrivals arrivals(&port, kSecret, 2);
+  Listener arrivals(&port, kSecret, 2);
   std::vector<Socket> strangers;
   for (int count = 0; count < 300; ++count) {
     strangers.push_back(ConnectFrom("127.0.0.2", port.port()));
-    arrivals.Poll({}, [](const distributed::Hello&, Arrival*) {});
+    arrivals.Poll({}, [](const distributed::Hello&, IncomingConnection*) {});
   }
   auto greeting = std::async(std::launch::async, [&] {
-    EXPECT_NO_THROW(Greet(&stream, kSecret, {}, InAMinute(), [] {}));
+    EXPECT_NO_THROW(Authenticate(&stream, kSecret, {}, InAMinute(), [] {}));
   });
   EXPECT_TRUE(Serve(&arrivals, greeting));
 }

@@ -1,4 +1,4 @@
-#include "caffe/distributed/secret_file.hpp"
+#include "caffe/distributed/rendezvous/secret.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "caffe/core/file_descriptor.hpp"
 #include "caffe/core/paths.hpp"
 #include "caffe/core/printable.hpp"
-#include "caffe/distributed/secret.hpp"
+#include "caffe/distributed/rendezvous/proof.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -40,7 +40,7 @@ std::string AsHexadecimal(const std::string& bytes) {
   return text;
 }
 
-// Of ranks that come at the same time, the first one's file stays: a link() replaces nothing.
+// If several ranks make the file at the same time, the first one's stays: link() replaces nothing.
 void Make(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);

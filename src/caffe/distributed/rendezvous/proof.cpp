@@ -1,4 +1,4 @@
-#include "caffe/distributed/secret.hpp"
+#include "caffe/distributed/rendezvous/proof.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

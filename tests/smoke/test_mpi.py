@@ -1,13 +1,15 @@
-"""`caffe train -transport mpi`: gradients are sent with MPI, and failures are noticed as with TCP."""
+"""Ranks that mpirun or srun has started use MPI, and failures are noticed as with TCP."""
+import re
+import shutil
 import subprocess
 
 import pytest
 
 from programs import BINARIES
-from ranks import environment, finish, mpirun, start, start_ranks
+from ranks import environment, finish, free_port, mpirun, start, start_ranks
 
-MODULE = BINARIES.parent / "lib" / "libcaffe_mpi_transport.so"
-pytestmark = pytest.mark.skipif(not MODULE.exists(), reason="a build without MPI (libopenmpi-dev)")
+MODULE = BINARIES.parent / "lib" / "libcaffe_openmpi.so"
+pytestmark = pytest.mark.skipif(not MODULE.exists(), reason="a build without Open MPI (libopenmpi-dev)")
 
 
 def bytes_of(folder, name, iteration):
@@ -27,9 +29,10 @@ def test_the_bytes_are_those_of_workers(tmp_path, program, run, solver, ranks):
         assert done.returncode == 0, done.stderr
         expected = bytes_of(tmp_path, name, 20)
         (tmp_path / f"{name}_iter_20.caffemodel").unlink()
-        command = mpirun(ranks, caffe, "train", f"-solver={path}", "-transport=mpi", *wire)
+        command = mpirun(ranks, caffe, "train", f"-solver={path}", *wire)
         [(status, said)] = finish(start(tmp_path, [command]))
         assert status == 0 and said.count("Optimization Done.") == 1, said
+        assert len(re.findall(rf"{ranks} ranks, started by mpirun: gradients over MPI \(Open MPI v[0-9.]+\)", said)) == 1, said
         results[name] = bytes_of(tmp_path, name, 20)
         assert results[name] == expected
     assert results["whole"] != results["rounded"]
@@ -43,10 +46,41 @@ def test_an_error_of_one_rank_is_that_of_all(tmp_path, program, solver):
     assert status != 0 and "rank 1 differs from rank 0 in the solver" in said, said
 
 
+def test_mpich_starts_ranks_too(tmp_path, program, run, solver):
+    if shutil.which("mpirun.mpich") is None or not MODULE.with_name("libcaffe_mpich.so").exists():
+        pytest.skip("MPICH is not installed (mpich, libmpich-dev)")
+    path = solver("run", max_iter=20)
+    done = run(program("caffe"), "train", f"-solver={path}", "-workers=2", env=environment(tmp_path, OMP_NUM_THREADS="2"))
+    assert done.returncode == 0, done.stderr
+    expected = bytes_of(tmp_path, "run", 20)
+    (tmp_path / "run_iter_20.caffemodel").unlink()
+    [(status, said)] = finish(start(tmp_path, [["mpirun.mpich", "-np", "2", program("caffe"), "train", f"-solver={path}"]]))
+    assert status == 0 and "2 ranks, started by mpirun: gradients over MPI (MPICH Version: " in said, said
+    assert bytes_of(tmp_path, "run", 20) == expected
+
+
+def test_a_store_means_tcp(tmp_path, program, solver):
+    path = solver("run", max_iter=20)
+    store = f"127.0.0.1:{free_port()}"
+    [(status, said)] = finish(start(tmp_path, [mpirun(2, program("caffe"), "train", f"-solver={path}", f"-store={store}")]))
+    assert status == 0 and f"2 ranks, started by mpirun: gradients over TCP (rank 0 at {store})" in said, said
+
+
+def test_without_the_library_of_mpi_a_store_is_asked_for(tmp_path, program, solver):
+    """Variables of MPICH's mpirun, where only its launcher is there."""
+    path = solver("run", max_iter=20)
+    command = [program("caffe"), "train", f"-solver={path}"]
+    missing = {"PMI_RANK": "0", "PMI_SIZE": "2"}
+    if MODULE.with_name("libcaffe_mpich.so").exists():
+        pytest.skip("this build has the module")
+    [(status, said)] = finish(start(tmp_path, [command], **missing))
+    assert status == 1 and "give all of them --store HOST:PORT" in said, said
+
+
 def test_mpi_needs_to_have_started_the_ranks(tmp_path, program, solver):
     path = solver("run", max_iter=20)
     for status, said in finish(start_ranks(tmp_path, program("caffe"), path, 2, "-transport=mpi")):
-        assert status != 0 and "MPI has started this process as 0 of 1" in said, said
+        assert status != 0 and "no mpirun of this MPI (Open MPI v" in said, said
 
 
 def test_srun_that_tells_mpi_nothing_is_named(tmp_path, program, solver):
@@ -70,11 +104,11 @@ def test_wrong_options_are_explained(tmp_path, program, solver):
     path = solver("run", max_iter=20)
     caffe = program("caffe")
     for status, said in finish(start_ranks(tmp_path, caffe, path, 2, "-transport=udp")):
-        assert status != 0 and "transport is 'udp'; use tcp or mpi" in said, said
+        assert status != 0 and "transport is 'udp'; use auto, tcp or mpi" in said, said
 
 
 def test_a_transport_without_ranks_is_refused(program, solver):
-    for transport, why in (("mpi", "no launcher has started several ranks"), ("udp", "use tcp or mpi")):
+    for transport, why in (("mpi", "no launcher has started several ranks"), ("udp", "use auto, tcp or mpi")):
         done = subprocess.run([program("caffe"), "train", solver("run", max_iter=20), f"-transport={transport}"],
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         assert done.returncode == 1 and why in done.stdout, done.stdout
