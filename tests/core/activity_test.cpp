@@ -123,12 +123,12 @@ TEST(ActivityTest, IssueAnInterruptionThatHangsIsNotWaitedFor) {
 
 TEST(ActivityTest, StepsOfWorkMakeItYounger) {
   ActivityClock clock;
-  Activity::GetFurther();  // no activity: nothing happens
+  Activity::ReportProgress();  // no activity: nothing happens
   const Activity outer("compute", "computes", "x");
   const Activity inner("compute", "computes", "y");
   clock->Advance(3s);
   EXPECT_EQ(Texts(3).size(), 1);
-  Activity::GetFurther();
+  Activity::ReportProgress();
   EXPECT_TRUE(Texts(1).empty());
 }
 
@@ -138,10 +138,10 @@ TEST(ActivityTest, TimeThatTheProcessDidNotLiveThroughDoesNotCount) {
   const Activity inner("compute", "computes", "y");
   clock->Advance(60s);
   EXPECT_EQ(Texts(60).size(), 1);
-  Activity::Excuse(40s);
+  Activity::DiscountPause(40s);
   EXPECT_TRUE(Texts(21).empty());
   EXPECT_EQ(Texts(20).size(), 1);
-  Activity::Excuse(1h);  // never younger than now
+  Activity::DiscountPause(1h);  // never younger than now
   EXPECT_EQ(Texts(0).size(), 1);
 }
 

@@ -74,7 +74,7 @@ void AwaitUpdates(int count) {
 }
 
 // The existing kernel, with a counter of its calls.
-KernelOrRefusal MakeCountedUpdate(const ops::UpdateAll<ops::SgdUpdate>&,
+KernelOrRefusal MakeCountedUpdate(const ops::ParameterUpdate<ops::SgdUpdate>&,
                                   const KernelRequest& request) {
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, request.op.type());
   KernelOrRefusal answer = candidates.back().factory(request);
@@ -87,8 +87,8 @@ KernelOrRefusal MakeCountedUpdate(const ops::UpdateAll<ops::SgdUpdate>&,
   }
   return answer;
 }
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::SgdUpdate>, "counted-update",
-                              KernelRank::kBest, MakeCountedUpdate);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::SgdUpdate>,
+                              "counted-update", KernelRank::kBest, MakeCountedUpdate);
 
 // A convolution, weights that three layers share (including the first and the last layer of
 // backward), a recurrent layer, and parameters that do not learn.

@@ -171,7 +171,7 @@ TEST_F(WatchdogTest, WorkThatGetsFurtherMayTakeLong) {
   }
   for (int step = 0; step < 5; ++step) {
     clock_->Advance(9s);
-    Activity::GetFurther();
+    Activity::ReportProgress();
   }
   EXPECT_THAT(warnings.texts(), IsEmpty());
   EXPECT_EQ(watchdog->reason(), "");

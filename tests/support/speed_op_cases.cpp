@@ -96,8 +96,9 @@ std::vector<OpCase> MakeCases() {
 
   const CaseOperand w = T({25'000'000}).Wide(),
                     step = T({ops::kStepNumbers}).As(DType::kDouble).In(0.1, 0.9);
-  add("SgdUpdate", ops::UpdateAll<ops::SgdUpdate>{{{}}}, {w, step, Absent()}, {w, w});
-  add("AdamUpdate", ops::UpdateAll<ops::AdamUpdate>{{{}}}, {w, step, Absent()}, {w, w, w.In(0, 1)});
+  add("SgdUpdate", ops::ParameterUpdate<ops::SgdUpdate>{{{}}}, {w, step, Absent()}, {w, w});
+  add("AdamUpdate", ops::ParameterUpdate<ops::AdamUpdate>{{{}}}, {w, step, Absent()},
+      {w, w, w.In(0, 1)});
   add("MeasureParameters", ops::MeasureParameters{{false}}, {w, w, w},
       {T({2, ops::kMeasures}).As(DType::kDouble)});
   return cases;

@@ -28,7 +28,7 @@ CaseOperand DecisionOf(bool takes_step) {
 
 template <typename Rule>
 void Add(std::vector<OpCase>* cases) {
-  ops::UpdateAll<Rule> op;
+  ops::ParameterUpdate<Rule> op;
   std::vector<CaseOperand> inputs, outputs;
   for (const CaseOperand& w : Parameters()) {
     Rule& rule = op.each.emplace_back();
@@ -40,7 +40,7 @@ void Add(std::vector<OpCase>* cases) {
   }
   inputs.push_back(Numbers(ops::kStepNumbers));
   inputs.push_back(Absent());
-  ops::UpdateAll<Rule> copying = op;
+  ops::ParameterUpdate<Rule> copying = op;
   copying.copies = {0, 2, 0};
   std::vector<CaseOperand> with_copies = outputs;
   with_copies.insert(with_copies.end(),

@@ -94,11 +94,11 @@ void Activity::UseClock(Clock* clock) {
   used_clock = clock;
 }
 
-void Activity::GetFurther() {
+void Activity::ReportProgress() {
   if (innermost != nullptr) innermost->begin_ = clock().Now();
 }
 
-void Activity::Excuse(Clock::Duration lost) {
+void Activity::DiscountPause(Clock::Duration lost) {
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   for (Activity* one = registry.first; one != nullptr; one = one->next_) {

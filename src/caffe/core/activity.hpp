@@ -34,9 +34,9 @@ class CAFFE_EXPORT Activity {
 
   // Reports progress: the age of the calling thread's innermost activity, if any, starts again at
   // zero. For the steps of work that may take long as a whole.
-  static void GetFurther();
+  static void ReportProgress();
   // Makes all activities younger by `lost`, a time during which this process was stopped.
-  static void Excuse(Clock::Duration lost);
+  static void DiscountPause(Clock::Duration lost);
 
   struct Report {
     std::string text;  // "parser: reads /data/cat.jpg"

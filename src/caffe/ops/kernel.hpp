@@ -84,7 +84,7 @@ struct OperandDesc : TensorDesc {
   // for. If false, the kernel itself must convert it in each run.
   bool may_be_packed = false;
   // The input never changes between runs, so a conversion by the plan is done only once.
-  bool is_lasting = false;
+  bool is_constant = false;
   // No later node reads this input, so its memory may be reused for the output.
   bool is_last_read = false;
 };

@@ -36,7 +36,7 @@ struct ElementwiseUpdate {
 // DecideStep, may be absent. Further outputs get copies of updated weights in another type or
 // layout; a skipped step does not write them.
 template <typename Rule>
-struct UpdateAll {
+struct ParameterUpdate {
   static constexpr std::string_view kName = Rule::kName;
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   static constexpr int kOutputs = 1 + Rule::kStates;  // per parameter

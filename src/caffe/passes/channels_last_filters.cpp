@@ -27,7 +27,7 @@ class ChannelsLastFilters final : public Pass {
         graph.options.is_disabled("keep-weight-copies")) {
       return;
     }
-    FindLasting(graph);
+    FindConstants(graph);
     const auto readers = Readers(graph);
     for (Value* filter : Filters(graph)) {
       if (std::ranges::all_of(readers.at(filter),
@@ -39,7 +39,7 @@ class ChannelsLastFilters final : public Pass {
 
  private:
   // Finds parameters that no run writes, and copies of parameters.
-  void FindLasting(const Graph& graph) {
+  void FindConstants(const Graph& graph) {
     makers_.clear();
     written_ = WrittenParams(graph);
     for (const WeightCopy& copy : WeightCopies(graph)) {

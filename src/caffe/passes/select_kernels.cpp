@@ -51,7 +51,7 @@ class SelectKernels final : public Pass {
   Established establishes() const override { return {.kernels = true}; }
 
   void Run(Graph& graph) override {
-    FindLastingWeights(graph);
+    FindConstantWeights(graph);
     last_reads_.emplace(graph);
     const std::vector<KernelOrRefusal> ahead = PlanAhead(graph);
     for (Node* node : graph.ScheduledNodes()) {
@@ -112,20 +112,20 @@ class SelectKernels final : public Pass {
   };
 
   // Finds parameters that no run writes, and copies of them.
-  void FindLastingWeights(const Graph& graph) {
-    lasting_.clear();
+  void FindConstantWeights(const Graph& graph) {
+    constants_.clear();
     if (graph.options.is_training_phase || graph.options.is_disabled("keep-weight-copies")) return;
     const std::set<const Value*> written = WrittenParams(graph);
     for (const Node* node : graph.ScheduledNodes()) {
       for (Value* input : node->inputs) {
         if (input != nullptr && input->kind == ValueKind::kParam &&
             written.count(input->root()) == 0) {
-          lasting_.insert(input);
+          constants_.insert(input);
         }
       }
     }
     for (const WeightCopy& copy : WeightCopies(graph))
-      lasting_.insert(copy.results.begin(), copy.results.end());
+      constants_.insert(copy.results.begin(), copy.results.end());
   }
 
   // Asks slow factories in parallel, one node per thread. Their compiled code stays cached as long
@@ -167,7 +167,7 @@ class SelectKernels final : public Pass {
                       bool may_be_packed) const {
     std::vector<OperandDesc> inputs = Describe(node.inputs, may_be_packed);
     for (size_t i = 0; i < inputs.size(); ++i) {
-      inputs[i].is_lasting = lasting_.count(node.inputs[i]) > 0;
+      inputs[i].is_constant = constants_.count(node.inputs[i]) > 0;
       inputs[i].is_last_read = last_reads_->IsLast(node, node.inputs[i]);
     }
     const std::vector<OperandDesc> outputs = Describe(node.outputs, may_be_packed);
@@ -201,7 +201,7 @@ class SelectKernels final : public Pass {
   void PackWeights(Graph& graph, Node& node) const {
     const PackedOperand& packed = *node.kernel.packed_weights;
     Operand& weights = node.inputs[packed.operand];
-    const bool lasts = lasting_.count(weights.value) > 0;
+    const bool lasts = constants_.count(weights.value) > 0;
     Value& copy = PackedValue(graph, *weights.value, packed,
                               lasts ? ValueKind::kState : ValueKind::kActivation);
     Node& pack =
@@ -285,7 +285,7 @@ class SelectKernels final : public Pass {
                              Name(device), tried.empty() ? "; this build has none" : tried));
   }
 
-  std::set<const Value*> lasting_;
+  std::set<const Value*> constants_;
   std::optional<LastReads> last_reads_;
 };
 

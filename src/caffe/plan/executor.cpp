@@ -478,7 +478,7 @@ void Executor::ZeroOutputs(const KernelContext& context) {
 }
 
 std::vector<Shape> Executor::RunStep(size_t index, const RunOptions& options) {
-  Activity::GetFurther();
+  Activity::ReportProgress();
   const Program::Step& step = program_->steps[index];
   std::vector<Shape> new_top_shapes;
   KernelContext context;

@@ -19,7 +19,7 @@ std::vector<OperandDesc> Describe(const std::vector<int>& numbers, const Program
     if (number < 0) continue;
     const ProgramFile::Tensor& tensor = file.tensors[static_cast<size_t>(number)];
     static_cast<TensorDesc&>(operand) = tensor.desc;
-    operand.may_be_packed = operand.is_lasting = tensor.offset < 0;
+    operand.may_be_packed = operand.is_constant = tensor.offset < 0;
   }
   return operands;
 }

@@ -239,7 +239,7 @@ void DataParallel::Sum(std::span<double> numbers) {
   communicator_->AllReduceSum(numbers);
 }
 
-std::string DataParallel::OfRoot(const std::string& text) {
+std::string DataParallel::BroadcastFromRoot(const std::string& text) {
   if (!spans_processes()) return text;
   const Activity waiting = WaitForOthers("waits for a decision, as");
   return communicator_->AllGather(text).front();

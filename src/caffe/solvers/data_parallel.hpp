@@ -98,7 +98,7 @@ class DataParallel {
   // Replaces each number by its sum over all ranks.
   void Sum(std::span<double> numbers);
   // Broadcasts the text of rank 0.
-  std::string OfRoot(const std::string& text);
+  std::string BroadcastFromRoot(const std::string& text);
   // Returns the text of the first rank whose text is not empty, or "".
   std::string FirstText(const std::string& text);
   // Called in the computing thread: limits it to its share of the processor's threads if several

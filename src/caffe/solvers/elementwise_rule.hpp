@@ -21,7 +21,7 @@ class ElementwiseRule : public UpdateRule {
 
   Op MakeOp(std::span<const Net::LearnableParam> params,
             const std::vector<int>& copies) const override {
-    ops::UpdateAll<UpdateOp> all;
+    ops::ParameterUpdate<UpdateOp> all;
     all.copies = copies;
     for (const Net::LearnableParam& param : params) {
       UpdateOp& op = all.each.emplace_back(op_);

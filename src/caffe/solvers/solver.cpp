@@ -56,7 +56,7 @@ void Solver::Solve(const std::string& resume_file) {
     const bool is_root = self.parallel.is_root();
     SOLVER_LINE_IF(INFO, is_root) << "Solving " << self.net->name();
     SOLVER_LINE_IF(INFO, is_root) << "Learning Rate Policy: " << self.param.lr_policy();
-    const std::string file = self.parallel.OfRoot(resume_file);
+    const std::string file = self.parallel.BroadcastFromRoot(resume_file);
     RequireSameSnapshot(resume_file, file);
     if (!file.empty()) {
       SOLVER_LINE_IF(INFO, is_root) << "Restoring previous solver status from " << file;
@@ -77,7 +77,7 @@ void Solver::Step(int iterations) {
   });
 }
 void Solver::Restore(const std::string& state_file) {
-  EndingAll(impl_->options, [&] { impl_->Restore(impl_->parallel.OfRoot(state_file)); });
+  EndingAll(impl_->options, [&] { impl_->Restore(impl_->parallel.BroadcastFromRoot(state_file)); });
 }
 std::string Solver::Snapshot() {
   return impl_->Snapshot();

@@ -36,7 +36,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   const bool snapshots = (param.snapshot() > 0 || !param.metric().empty()) && parallel.is_root();
   if (snapshots) CheckSnapshotWritable(param, options.file);
   seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
-  seed = std::stoull(parallel.OfRoot(std::to_string(seed)));
+  seed = std::stoull(parallel.BroadcastFromRoot(std::to_string(seed)));
   const NetOptions train = BuildTrainNet();
   length.emplace(param, *net, parallel.ranks());
   param = length->Resolved();
@@ -329,11 +329,12 @@ void Solver::Impl::SolveFromHere() {
   const std::string is_there = "it is there";
   const bool is_due =
       param.snapshot_after_train() || (iter() > begin && checkpoints->IsDue(iter()));
-  if (is_due && parallel.OfRoot(checkpoints->last() == iter() ? is_there : "") != is_there) {
+  if (is_due &&
+      parallel.BroadcastFromRoot(checkpoints->last() == iter() ? is_there : "") != is_there) {
     checkpoints->AgreeOnWeights(iter());
     CheckWhole();
     WriteSnapshot(/*is_best=*/false, look);
-    parallel.OfRoot(is_there);
+    parallel.BroadcastFromRoot(is_there);
   } else {
     look();
   }

@@ -25,11 +25,11 @@ class UpdateRule {
   // Number of state tensors, each with the parameter's shape.
   virtual int num_states() const = 0;
   // Returns the op that updates all these parameters, and writes copies of the parameters with the
-  // indices in `copies`: ops::UpdateAll of the optimizer.
+  // indices in `copies`: ops::ParameterUpdate of the optimizer.
   virtual Op MakeOp(std::span<const Net::LearnableParam> params,
                     const std::vector<int>& copies) const = 0;
   // Maximum number of copies of one parameter that the op can write.
-  static constexpr int kMostCopies = ops::UpdateAll<ops::SgdUpdate>::kMostCopies;
+  static constexpr int kMostCopies = ops::ParameterUpdate<ops::SgdUpdate>::kMostCopies;
   // True if the update of an element depends on other elements of its parameter.
   virtual bool needs_whole_parameters() const { return false; }
   // Fills the op's operand of scalars.

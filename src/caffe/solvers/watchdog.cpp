@@ -78,7 +78,7 @@ void Watchdog::Run() {
     lock.unlock();
     // This thread only waits, so a long delay means that the process was stopped.
     const Clock::Duration lost = clock_.Now() - end;
-    if (lost > pause_) Activity::Excuse(lost);
+    if (lost > pause_) Activity::DiscountPause(lost);
     try {
       Look();
       if (!reason().empty()) Abort();

@@ -343,7 +343,7 @@ std::optional<Refusal> RefuseUnlessServed(const ops::Conv& op, const KernelReque
   if (tiling.block < kFewestTiles)
     return Refusal{"an image that is small for the threads of this processor"};
   const int64_t filters = tiling.channels * tiling.outputs / (tiling.channels + tiling.outputs);
-  if (!request.inputs[ops::Conv::kW].is_lasting && tiling.count < kTilesPerFilter * filters)
+  if (!request.inputs[ops::Conv::kW].is_constant && tiling.count < kTilesPerFilter * filters)
     return Refusal{"images that are small for filters which have to be transformed each time"};
   return RefuseLarge(g, x.shape);
 }

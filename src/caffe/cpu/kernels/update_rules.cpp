@@ -22,7 +22,7 @@ struct Parameter {
   std::span<const TensorView> outputs;
 
   template <typename Rule>
-  Parameter(const ops::UpdateAll<Rule>& op, const KernelContext& ctx, size_t i)
+  Parameter(const ops::ParameterUpdate<Rule>& op, const KernelContext& ctx, size_t i)
       : g(ctx.inputs[i]), index(i), outputs(ctx.outputs.subspan(i * op.kOutputs, op.kOutputs)) {
     const int parameters = static_cast<int>(op.each.size());
     step = ctx.input(parameters).as<const double>();
@@ -56,7 +56,8 @@ CAFFE_CPU_CLONES void UpdateRange(const Op op, const ops::UpdateScalars<T> s, co
 }
 
 template <typename Rule>
-void MakeStep(const ops::UpdateAll<Rule>& op, const BlockSweep& sweep, const KernelContext& ctx) {
+void MakeStep(const ops::ParameterUpdate<Rule>& op, const BlockSweep& sweep,
+              const KernelContext& ctx) {
   sweep.RunBackwards([&](const BlockSweep::Block& block, size_t) {
     const Parameter parameter(op, ctx, block.tensor);
     VisitWide(parameter.w().dtype, [&]<typename T>(TypeTag<T>) {
@@ -121,7 +122,7 @@ LambSums UpdateMoments(const ops::LambUpdate& op, const Parameter& parameter,
 }
 
 // Two sweeps: first the moments and both norms, then the step.
-void MakeStep(const ops::UpdateAll<ops::LambUpdate>& op, const BlockSweep& sweep,
+void MakeStep(const ops::ParameterUpdate<ops::LambUpdate>& op, const BlockSweep& sweep,
               const KernelContext& ctx) {
   LambSums* of_blocks = static_cast<LambSums*>(ctx.workspace);
   LambSums* of_parameters = of_blocks + sweep.blocks().size();
@@ -147,7 +148,8 @@ void MakeStep(const ops::UpdateAll<ops::LambUpdate>& op, const BlockSweep& sweep
 }
 
 template <typename Rule>
-void UpdateAll(const ops::UpdateAll<Rule>& op, const BlockSweep& sweep, const KernelContext& ctx) {
+void RunParameterUpdate(const ops::ParameterUpdate<Rule>& op, const BlockSweep& sweep,
+                        const KernelContext& ctx) {
   const int count = static_cast<int>(op.each.size());
   if (ops::Skips(ctx.has_input(count + 1) ? ctx.input(count + 1).as<double>() : nullptr)) return;
   MakeStep(op, sweep, ctx);
@@ -158,39 +160,42 @@ void UpdateAll(const ops::UpdateAll<Rule>& op, const BlockSweep& sweep, const Ke
 }
 
 template <typename Rule>
-KernelOrRefusal MakeUpdateAll(const ops::UpdateAll<Rule>& op, const KernelRequest& request) {
+KernelOrRefusal MakeParameterUpdate(const ops::ParameterUpdate<Rule>& op,
+                                    const KernelRequest& request) {
   std::vector<int64_t> counts;
   for (size_t i = 0; i < op.each.size(); ++i)
     counts.push_back(request.outputs[i * op.kOutputs].count());
   const BlockSweep sweep(counts);
   const size_t sums = sweep.blocks().size() + op.each.size();
-  return Kernel{"", [=](const KernelContext& ctx) { UpdateAll(op, sweep, ctx); },
+  return Kernel{"", [=](const KernelContext& ctx) { RunParameterUpdate(op, sweep, ctx); },
                 std::is_same_v<Rule, ops::LambUpdate> ? sums * sizeof(LambSums) : 0};
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::SgdUpdate>, "sgd-update",
-                              KernelRank::kReference, MakeUpdateAll<ops::SgdUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::NesterovUpdate>,
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::SgdUpdate>, "sgd-update",
+                              KernelRank::kReference, MakeParameterUpdate<ops::SgdUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::NesterovUpdate>,
                               "nesterov-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::NesterovUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::AdaGradUpdate>,
+                              MakeParameterUpdate<ops::NesterovUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::AdaGradUpdate>,
                               "ada-grad-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::AdaGradUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::RmsPropUpdate>,
+                              MakeParameterUpdate<ops::AdaGradUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::RmsPropUpdate>,
                               "rms-prop-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::RmsPropUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::AdaDeltaUpdate>,
+                              MakeParameterUpdate<ops::RmsPropUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::AdaDeltaUpdate>,
                               "ada-delta-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::AdaDeltaUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::AdamUpdate>, "adam-update",
-                              KernelRank::kReference, MakeUpdateAll<ops::AdamUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::SagUpdate>, "sag-update",
-                              KernelRank::kReference, MakeUpdateAll<ops::SagUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::AdaSecantUpdate>,
+                              MakeParameterUpdate<ops::AdaDeltaUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::AdamUpdate>,
+                              "adam-update", KernelRank::kReference,
+                              MakeParameterUpdate<ops::AdamUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::SagUpdate>, "sag-update",
+                              KernelRank::kReference, MakeParameterUpdate<ops::SagUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::AdaSecantUpdate>,
                               "ada-secant-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::AdaSecantUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::LambUpdate>, "lamb-update",
-                              KernelRank::kReference, MakeUpdateAll<ops::LambUpdate>);
+                              MakeParameterUpdate<ops::AdaSecantUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::LambUpdate>,
+                              "lamb-update", KernelRank::kReference,
+                              MakeParameterUpdate<ops::LambUpdate>);
 
 }  // namespace
 }  // namespace caffe::cpu

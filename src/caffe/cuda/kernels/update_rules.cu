@@ -93,7 +93,7 @@ struct UpdateOperands {
   // Elements that a thread updates together; optimizers with many states fill its registers with
   // one.
   static constexpr int kPack = Rule::kStates > 4 ? 1 : kPackSize<T>;
-  static constexpr int kMostCopies = ops::UpdateAll<Rule>::kMostCopies;
+  static constexpr int kMostCopies = ops::ParameterUpdate<Rule>::kMostCopies;
   Rule rule;
   const double *step, *decision;
   size_t index;
@@ -105,7 +105,7 @@ struct UpdateOperands {
   Copying copying = Copying::kNone;
   bool is_packed = true;
 
-  UpdateOperands(const ops::UpdateAll<Rule>& op, const KernelContext& ctx, size_t i)
+  UpdateOperands(const ops::ParameterUpdate<Rule>& op, const KernelContext& ctx, size_t i)
       : rule(op.each[i]), index(i), g(ctx.inputs[i].as<const T>()) {
     const int parameters = static_cast<int>(op.each.size());
     step = ctx.input(parameters).as<const double>();
@@ -199,7 +199,7 @@ __device__ inline void UpdateRange(const UpdateOperands<Rule, T>& parameter, int
 
 template <typename Rule, typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    UpdateAllKernel(const UpdateOperands<Rule, T>* parameters, Chunks chunks) {
+    ParameterUpdateKernel(const UpdateOperands<Rule, T>* parameters, Chunks chunks) {
   if (parameters[0].skips()) return;
   for (int64_t chunk = blockIdx.x; chunk < chunks.count(); chunk += gridDim.x) {
     const int at = chunks.TensorOf(chunk);
@@ -232,7 +232,8 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 template <typename Rule>
-KernelOrRefusal MakeUpdateAll(const ops::UpdateAll<Rule>& op, const KernelRequest& request) {
+KernelOrRefusal MakeParameterUpdate(const ops::ParameterUpdate<Rule>& op,
+                                    const KernelRequest& request) {
   std::vector<int64_t> counts;
   for (size_t i = 0; i < op.each.size(); ++i) {
     const OperandDesc& w = request.outputs[i * op.kOutputs];
@@ -246,7 +247,7 @@ KernelOrRefusal MakeUpdateAll(const ops::UpdateAll<Rule>& op, const KernelReques
                     const auto entry = [&](size_t i) {
                       return UpdateOperands<Rule, T>(op, ctx, i);
                     };
-                    Launch(ctx, UpdateAllKernel<Rule, T>, table->blocks(), kBlockThreads,
+                    Launch(ctx, ParameterUpdateKernel<Rule, T>, table->blocks(), kBlockThreads,
                            table->Send(ctx, entry), table->chunks());
                   });
                 }};
@@ -298,7 +299,7 @@ struct TakeStep {
 };
 
 // Parameters are updated one after the other: each update waits for its norms.
-KernelOrRefusal MakeLambUpdate(const ops::UpdateAll<ops::LambUpdate>& op,
+KernelOrRefusal MakeLambUpdate(const ops::ParameterUpdate<ops::LambUpdate>& op,
                                const KernelRequest& request) {
   constexpr size_t kTrustBytes = 16;
   const auto all_of = [](int64_t count) { return Covered(1, 1, count); };
@@ -323,29 +324,30 @@ KernelOrRefusal MakeLambUpdate(const ops::UpdateAll<ops::LambUpdate>& op,
                 kTrustBytes + partial_bytes};
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::UpdateAll<ops::SgdUpdate>, "sgd-update",
-                              KernelRank::kReference, MakeUpdateAll<ops::SgdUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::UpdateAll<ops::NesterovUpdate>,
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::SgdUpdate>, "sgd-update",
+                              KernelRank::kReference, MakeParameterUpdate<ops::SgdUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::NesterovUpdate>,
                               "nesterov-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::NesterovUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::UpdateAll<ops::AdaGradUpdate>,
+                              MakeParameterUpdate<ops::NesterovUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::AdaGradUpdate>,
                               "ada-grad-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::AdaGradUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::UpdateAll<ops::RmsPropUpdate>,
+                              MakeParameterUpdate<ops::AdaGradUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::RmsPropUpdate>,
                               "rms-prop-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::RmsPropUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::UpdateAll<ops::AdaDeltaUpdate>,
+                              MakeParameterUpdate<ops::RmsPropUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::AdaDeltaUpdate>,
                               "ada-delta-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::AdaDeltaUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::UpdateAll<ops::AdamUpdate>, "adam-update",
-                              KernelRank::kReference, MakeUpdateAll<ops::AdamUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::UpdateAll<ops::SagUpdate>, "sag-update",
-                              KernelRank::kReference, MakeUpdateAll<ops::SagUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::UpdateAll<ops::AdaSecantUpdate>,
+                              MakeParameterUpdate<ops::AdaDeltaUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::AdamUpdate>,
+                              "adam-update", KernelRank::kReference,
+                              MakeParameterUpdate<ops::AdamUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::SagUpdate>, "sag-update",
+                              KernelRank::kReference, MakeParameterUpdate<ops::SagUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::AdaSecantUpdate>,
                               "ada-secant-update", KernelRank::kReference,
-                              MakeUpdateAll<ops::AdaSecantUpdate>);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::UpdateAll<ops::LambUpdate>, "lamb-update",
-                              KernelRank::kReference, MakeLambUpdate);
+                              MakeParameterUpdate<ops::AdaSecantUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::LambUpdate>,
+                              "lamb-update", KernelRank::kReference, MakeLambUpdate);
 
 }  // namespace
 }  // namespace caffe::cuda
