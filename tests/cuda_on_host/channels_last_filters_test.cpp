@@ -125,11 +125,11 @@ TEST(CudaChannelsLastFiltersTest, TheUpdateWritesThem) {
                                         SolverOptions{.keep_all = false});
     }
     const Executor& executor = TrainingNet(solver->net()).executor();
-    TrainingNet(solver->net()).executor().set_profiling(true);
+    TrainingNet(solver->net()).executor().profiler().set_on(true);
     const auto made = [&] {
       int64_t runs = 0;
       for (size_t i = 0; i < executor.program().copies.size(); ++i)
-        runs += executor.step_times()[i].runs;
+        runs += executor.profiler().times()[i].runs;
       return runs;
     };
     solver->Step(1);

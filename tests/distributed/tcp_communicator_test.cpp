@@ -8,15 +8,16 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <latch>
 #include <optional>
 #include <thread>
 
-#include "caffe/distributed/rendezvous/listener.hpp"
-#include "caffe/distributed/local_communicator.hpp"
 #include "caffe/distributed/heartbeat.hpp"
+#include "caffe/distributed/local_communicator.hpp"
+#include "caffe/distributed/rendezvous/listener.hpp"
 #include "caffe/distributed/tcp_transport.hpp"
 #include "caffe/error.hpp"
 #include "tests/distributed/exchange_blocks.hpp"
@@ -284,7 +285,7 @@ Socket ConnectSoon(int port) {
 
 TEST(TcpCommunicator, StrangersAtThePortDoNoHarm) {
   const int port = FreePort();
-  std::thread stranger([&] {
+  std::thread unknown([&] {
     for (const char* const text : {"GET / HTTP/1.1\r\n\r\n", "", "\xff\xff\xff\xff\xff\xff"}) {
       ConnectSoon(port).Send({text, std::strlen(text)});
     }
@@ -298,7 +299,7 @@ TEST(TcpCommunicator, StrangersAtThePortDoNoHarm) {
     }
   };
   std::thread root(join, 0);
-  stranger.join();
+  unknown.join();
   join(1);
   root.join();
   EXPECT_THAT(errors, Each(""));
@@ -316,9 +317,9 @@ TEST(TcpCommunicator, ConnectionsThatAreResetDoNoHarm) {
   for (int i = 0; i < 5; ++i) ConnectAndReset(port.port());
   std::vector<Socket> idle(5);
   for (Socket& one : idle) one = ConnectSoon(port.port());
-  Listener arrivals(&port, "open sesame", 2);
+  Listener listener(&port, "open sesame", 2);
   std::optional<MessageStream> rank;
-  std::thread comer([&] {
+  std::thread client([&] {
     rank.emplace(ConnectSoon(port.port()));
     distributed::Hello hello;
     hello.set_rank(7);
@@ -326,38 +327,40 @@ TEST(TcpCommunicator, ConnectionsThatAreResetDoNoHarm) {
   });
   int taken = 0;
   while (taken == 0) {
-    arrivals.Poll({}, [&](const distributed::Hello& hello, IncomingConnection* connection) {
+    listener.Poll({}, [&](const distributed::Hello& hello, IncomingConnection* connection) {
       taken = hello.rank();
       connection->Accept();
     });
   }
-  comer.join();
+  client.join();
   EXPECT_EQ(taken, 7);
-  EXPECT_EQ(arrivals.rejected(), "");
+  EXPECT_EQ(listener.rejected(), "");
 }
 
 TEST(TcpCommunicator, StrangersTakeLittleMemoryAndLittleLog) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
-  Listener arrivals(&port, "open sesame", 2);
-  const auto take = [](const distributed::Hello&, IncomingConnection*) { FAIL() << "nobody is a rank"; };
+  Listener listener(&port, "open sesame", 2);
+  const auto take = [](const distributed::Hello&, IncomingConnection*) {
+    FAIL() << "nobody is a rank";
+  };
   for (int i = 0; i < 10; ++i) {
     std::thread guesser([&] {
       MessageStream stream(ConnectSoon(port.port()));
       EXPECT_THROW(Authenticate(&stream, "a guess", {}, kNever, [] {}), InvalidArgument);
     });
-    const int before = arrivals.rejected_count();
-    while (arrivals.rejected_count() == before) arrivals.Poll({}, take);
+    const int before = listener.rejected_count();
+    while (listener.rejected_count() == before) listener.Poll({}, take);
     guesser.join();
   }
-  EXPECT_THAT(arrivals.rejected(), HasSubstr(", and 7 more"));
-  EXPECT_LT(arrivals.rejected().size(), 500);
+  EXPECT_THAT(listener.rejected(), HasSubstr(", and 7 more"));
+  EXPECT_LT(listener.rejected().size(), 500);
   // An unauthenticated client announces a message of 1 MiB: the connection is closed.
   Socket socket = ConnectSoon(port.port());
   const char length[] = {0, 0, 16, 0};
   socket.Send(length);
   const auto receive = [&] {
     while (true) {
-      arrivals.Poll({}, take);
+      listener.Poll({}, take);
       char bytes[64];
       socket.Receive(bytes);
     }
@@ -392,7 +395,7 @@ bool IsLost(Socket* socket) {
 
 TEST(TcpCommunicator, OfTooManyConnectionsTheOldestIsDropped) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
-  Listener arrivals(&port, "open sesame", 2);
+  Listener listener(&port, "open sesame", 2);
   std::vector<Socket> connections;
   const auto lost = [&] {
     return std::find_if(connections.begin(), connections.end(),
@@ -401,7 +404,8 @@ TEST(TcpCommunicator, OfTooManyConnectionsTheOldestIsDropped) {
   while (lost() == connections.end()) {
     connections.push_back(
         ConnectFrom(connections.size() % 2 == 0 ? "127.0.0.2" : "127.0.0.1", port.port()));
-    arrivals.Poll({}, [](const distributed::Hello&, IncomingConnection*) { FAIL() << "nobody is a rank"; });
+    listener.Poll(
+        {}, [](const distributed::Hello&, IncomingConnection*) { FAIL() << "nobody is a rank"; });
   }
   EXPECT_EQ(lost() - connections.begin(), 0);
 }
@@ -450,6 +454,37 @@ TEST(TcpCommunicator, APortInUseIsTold) {
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(), HasSubstr("another program uses this port"));
   }
+}
+
+// Private addresses of rank 0's machine may be another machine's where a rank connects to them.
+TEST(TcpCommunicator, AllAddressesOfRank0AreTried) {
+  const int port = FreePort();
+  Socket other_port = Socket::Listen({"127.0.0.1", 0});
+  std::atomic<bool> is_over = false;
+  std::thread other_run([&] {
+    Listener listener(&other_port, "another secret", 2);
+    while (!is_over) listener.Poll({}, [](const auto&, auto*) {});
+  });
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      try {
+        RendezvousOptions options = LoopbackRank(rank, 2, port);
+        const std::vector<Address> others = {{"127.0.0.1", FreePort()},
+                                             {"127.0.0.1", other_port.port()}};
+        if (rank == 1) options.root.insert(options.root.begin(), others.begin(), others.end());
+        MakeTcpCommunicator(options);
+      } catch (const std::exception& error) {
+        errors[rank] = error.what();
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  is_over = true;
+  other_run.join();
+  EXPECT_EQ(errors[0], "");
+  EXPECT_EQ(errors[1], "");
 }
 
 TEST(TcpCommunicator, AHostWithoutAddressIsTold) {

@@ -350,7 +350,7 @@ int64_t CopiesMade(Net& net) {
   const size_t copies = executor.program().copies.size();
   EXPECT_GT(copies, 0u);
   int64_t runs = 0;
-  for (size_t i = 0; i < copies; ++i) runs += executor.step_times()[i].runs;
+  for (size_t i = 0; i < copies; ++i) runs += executor.profiler().times()[i].runs;
   return runs;
 }
 
@@ -360,7 +360,7 @@ TEST(CudaTrainingTest, TheUpdateWritesCopiesOfWeights) {
     Solver solver(SmallSolver(StrCat("base_lr: 0.05 precision: BF16 ", rule)), {.keep_all = false});
     Caffe::set_mode(Caffe::CPU);
     Net& net = solver.net();
-    TrainingNet(net).executor().set_profiling(true);
+    TrainingNet(net).executor().profiler().set_on(true);
     solver.Step(1);
     const int64_t first = CopiesMade(net);
     EXPECT_GT(first, 0);

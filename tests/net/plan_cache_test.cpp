@@ -71,14 +71,14 @@ TEST_P(PlanCacheTest, AnImagePyramidIsCompiledOnce) {
 TEST_P(PlanCacheTest, MemoryIsHandedOnByAPlanThatDidNotRun) {
   Net net(testing::ParseNet(kPlannedNet), {.keep_all = GetParam(), .seed = 5});
   NumbersOfPass(net, 2, 8);
-  Executor::Memory before = TrainingNet(net).executor().ReleaseMemory();
+  ProgramMemory::Blocks before = TrainingNet(net).executor().ReleaseMemory();
   ASSERT_NE(before.arena, nullptr);
   TrainingNet(net).executor().OfferMemory(before);
   for (const int size : {7, 6, 5}) {
     net.blob_by_name("data")->Reshape({2, 3, size, size});
     net.Reshape();
   }
-  const Executor::Memory after = TrainingNet(net).executor().ReleaseMemory();
+  const ProgramMemory::Blocks after = TrainingNet(net).executor().ReleaseMemory();
   EXPECT_EQ(after.arena, before.arena);
   EXPECT_EQ(after.workspace, before.workspace);
   EXPECT_EQ(after.arena_bytes, before.arena_bytes);

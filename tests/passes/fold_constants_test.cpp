@@ -160,20 +160,20 @@ TEST(FoldedWeightsTest, AreMadeOnceWhileNothingChanges) {
   const auto net = MakeFoldedNet(Conv("a", "x", "") + Norm("a"));
   Executor& executor = TrainingNet(*net).executor();
   ASSERT_FALSE(executor.program().copies.empty());
-  executor.set_profiling(true);
+  executor.profiler().set_on(true);
   for (int i = 0; i < 3; ++i) Output(*net);
-  EXPECT_EQ(executor.step_times()[0].runs, 1);
+  EXPECT_EQ(executor.profiler().times()[0].runs, 1);
   // The holder of the memory may write it without notice until it is released.
   std::shared_ptr<float> held = net->layer_params("a")[0]->hold_cpu_data();
   Output(*net), Output(*net);
-  EXPECT_EQ(executor.step_times()[0].runs, 3);
+  EXPECT_EQ(executor.profiler().times()[0].runs, 3);
   const std::vector<float> before = Output(*net);
   held.get()[0] += 1;
   held.reset();
   EXPECT_NE(Output(*net), before);
-  EXPECT_EQ(executor.step_times()[0].runs, 5);
+  EXPECT_EQ(executor.profiler().times()[0].runs, 5);
   Output(*net);
-  EXPECT_EQ(executor.step_times()[0].runs, 5);
+  EXPECT_EQ(executor.profiler().times()[0].runs, 5);
 }
 
 }  // namespace

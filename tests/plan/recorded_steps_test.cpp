@@ -152,7 +152,7 @@ TEST_F(RecordedStepsTest, StepsAfterAHostCallAreRecordedInTheSecondRunAndThenLau
 // The host gets ahead first, because a step's time must not include its launch.
 TEST_F(RecordedStepsTest, ProfiledRunsBeginWithABusyDevice) {
   EXPECT_EQ(RunTimes(2).kept_busy, 0);
-  executor_->set_profiling(true);
+  executor_->profiler().set_on(true);
   EXPECT_EQ(RunTimes(2).kept_busy, 2);
 }
 
@@ -198,7 +198,7 @@ TEST_F(RecordedStepsTest, AppendedWorkIsLaunchedInEachRunWhereNothingIsRecorded)
   device_->stream.cannot_record = true;
   RunTimes(4, {.appended = &work});
   EXPECT_EQ(work.launched, 5);  // once in the recording that failed
-  executor_->set_profiling(true);
+  executor_->profiler().set_on(true);
   RunTimes(2, {.appended = &work});
   EXPECT_EQ(work.launched, 7);
   EXPECT_EQ(work.finished, 6);
@@ -219,9 +219,9 @@ TEST_F(RecordedStepsTest, WhatCannotBeRecordedRunsStepByStepAndIsLoggedOnce) {
 
 TEST_F(RecordedStepsTest, TellsWhatIsCaptured) {
   RunTimes(1);
-  EXPECT_EQ(executor_->captured().stretches, 0);
+  EXPECT_EQ(executor_->captured().segments, 0);
   RunTimes(2);
-  EXPECT_EQ(executor_->captured().stretches, 1);
+  EXPECT_EQ(executor_->captured().segments, 1);
   EXPECT_EQ(executor_->captured().nodes, 1u);
   EXPECT_EQ(executor_->captured().refused, 0);
   device_->stream.cannot_record = true;
@@ -249,7 +249,7 @@ TEST_F(RecordedStepsTest, OnlyErrorsOfAStepAreToldWithItsPlace) {
 
 TEST_F(RecordedStepsTest, ProfiledStepsRunOneByOne) {
   RunTimes(3);
-  executor_->set_profiling(true);
+  executor_->profiler().set_on(true);
   const int launched = device_->stream.counts.launched;
   EXPECT_EQ(RunTimes(2).launched, launched);
 }

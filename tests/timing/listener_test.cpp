@@ -1,4 +1,4 @@
-// Connections of ranks among those of proxies and strangers. Each wait here is for an event that
+// Connections of ranks among those of proxies and unknown. Each wait here is for an event that
 // occurs; a pause of this process changes nothing.
 #include "caffe/distributed/rendezvous/listener.hpp"
 
@@ -35,10 +35,10 @@ Socket AwaitConnection(Socket* port) {
 }
 
 // Serves a port until `greeting` has an answer. Returns whether a rank was welcomed.
-bool Serve(Listener* arrivals, const std::future<void>& greeting) {
+bool Serve(Listener* listener, const std::future<void>& greeting) {
   bool is_welcomed = false;
   while (greeting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    arrivals->Poll({}, [&](const distributed::Hello&, IncomingConnection* connection) {
+    listener->Poll({}, [&](const distributed::Hello&, IncomingConnection* connection) {
       connection->Accept();
       is_welcomed = true;
     });
@@ -60,21 +60,21 @@ Socket ConnectFrom(const char* host, int port) {
   return socket;
 }
 
-TEST(ArrivalsInTime, ARankWhoseConnectionsAreClosedComesAgain) {
+TEST(ListenerInTime, ARankWhoseConnectionsAreClosedComesAgain) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port.port()};
   auto greeting = std::async(std::launch::async, [&] {
     std::string why;
     EXPECT_TRUE(ConnectToRank(
-        address, kSecret, {}, InAMinute(), {}, [] {}, &why))
+        std::span(&address, 1), kSecret, {}, InAMinute(), {}, [] {}, &why))
         << why;
   });
   for (int closed = 0; closed < 3; ++closed) AwaitConnection(&port);
-  Listener arrivals(&port, kSecret, 2);
-  EXPECT_TRUE(Serve(&arrivals, greeting));
+  Listener listener(&port, kSecret, 2);
+  EXPECT_TRUE(Serve(&listener, greeting));
 }
 
-TEST(ArrivalsInTime, ARankSaysWhyItCouldNotEnter) {
+TEST(ListenerInTime, ARankSaysWhyItCouldNotEnter) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
   const Address address{"127.0.0.1", port.port()};
   auto entering = std::async(std::launch::async, [&] {
@@ -82,7 +82,9 @@ TEST(ArrivalsInTime, ARankSaysWhyItCouldNotEnter) {
     const auto is_enough = [&] {
       if (!why.empty()) throw DeviceError("enough");
     };
-    EXPECT_THROW(ConnectToRank(address, kSecret, {}, InAMinute(), {}, is_enough, &why), DeviceError);
+    EXPECT_THROW(
+        ConnectToRank(std::span(&address, 1), kSecret, {}, InAMinute(), {}, is_enough, &why),
+        DeviceError);
     return why;
   });
   AwaitConnection(&port);
@@ -98,14 +100,15 @@ std::string ErrorAt(const std::string& greeting) {
   std::string why;
   auto entering = std::async(std::launch::async, [&] {
     MessageStream stream(*Socket::TryConnect(address, InAMinute(), &why));
-    return testing::ErrorText<DeviceError>([&] { Authenticate(&stream, kSecret, {}, deadline, [] {}); });
+    return testing::ErrorText<DeviceError>(
+        [&] { Authenticate(&stream, kSecret, {}, deadline, [] {}); });
   });
   Socket server = AwaitConnection(&port);
   server.Send(greeting);
   return entering.get();
 }
 
-TEST(ArrivalsInTime, AnotherProgramOnThePortIsNamed) {
+TEST(ListenerInTime, AnotherProgramOnThePortIsNamed) {
   EXPECT_EQ(
       ErrorAt("SSH-2.0-OpenSSH_9.2\r\n"),
       "another program listens on that port (what came is no message of a rank); give the run "
@@ -116,7 +119,7 @@ TEST(ArrivalsInTime, AnotherProgramOnThePortIsNamed) {
 }
 
 // The last attempt has almost no time, so it learns nothing about the other end.
-TEST(ArrivalsInTime, TheLastAttemptLeavesTheReasonOfThoseBefore) {
+TEST(ListenerInTime, TheLastAttemptLeavesTheReasonOfThoseBefore) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
   std::string why = "the reason";
   const auto past = Socket::Clock::now() - std::chrono::seconds(1);
@@ -127,22 +130,22 @@ TEST(ArrivalsInTime, TheLastAttemptLeavesTheReasonOfThoseBefore) {
   EXPECT_EQ(why, "Connection timed out");
 }
 
-TEST(ArrivalsInTime, StrangersPushNobodyOut) {
+TEST(ListenerInTime, StrangersPushNobodyOut) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
   std::string why;
   auto rank = Socket::TryConnect({"127.0.0.1", port.port()}, InAMinute(), &why);
   ASSERT_TRUE(rank) << why;
   MessageStream stream(std::move(*rank));
-  Listener arrivals(&port, kSecret, 2);
-  std::vector<Socket> strangers;
+  Listener listener(&port, kSecret, 2);
+  std::vector<Socket> unknown;
   for (int count = 0; count < 300; ++count) {
-    strangers.push_back(ConnectFrom("127.0.0.2", port.port()));
-    arrivals.Poll({}, [](const distributed::Hello&, IncomingConnection*) {});
+    unknown.push_back(ConnectFrom("127.0.0.2", port.port()));
+    listener.Poll({}, [](const distributed::Hello&, IncomingConnection*) {});
   }
   auto greeting = std::async(std::launch::async, [&] {
     EXPECT_NO_THROW(Authenticate(&stream, kSecret, {}, InAMinute(), [] {}));
   });
-  EXPECT_TRUE(Serve(&arrivals, greeting));
+  EXPECT_TRUE(Serve(&listener, greeting));
 }
 
 }  // namespace

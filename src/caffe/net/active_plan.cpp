@@ -85,12 +85,12 @@ void ActivePlan::SwitchTo(const PlanKey& key) {
   std::optional<PlanCache::Entry> known = cache_.Take(key);
   std::optional<Plan> compiled;
   if (!known) compiled = CompileFor(key, source_.layers.size());
-  Executor::Memory memory = executor_->ReleaseMemory();
+  ProgramMemory::Blocks memory = executor_->ReleaseMemory();
   if (IsOfWholeNet()) cache_.Put({std::move(plan_), std::move(executor_)});
   if (known) {
     plan_ = std::move(known->plan);
     executor_ = std::move(known->executor);
-    executor_->ForgetCopies();
+    executor_->copies().Forget();
     BindAnew();
   } else {
     Install(std::move(*compiled));
@@ -132,7 +132,7 @@ void ActivePlan::Replan(const std::function<Plan()>& make_plan, int layer) {
       const bool is_bound_anew = plan_.graph != previous_plan.graph;
       plan_ = std::move(previous_plan);
       executor_ = std::move(previous);
-      if (is_bound_anew) executor_->ForgetCopies(), BindAnew();
+      if (is_bound_anew) executor_->copies().Forget(), BindAnew();
     }
     throw;
   }

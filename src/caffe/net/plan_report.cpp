@@ -85,15 +85,15 @@ PlanMemory MemoryOfPlan(const Net& net, int solver_states) {
 }
 
 void SetProfiling(Net& net, bool on) {
-  TrainingNet(net).executor().set_profiling(on);
+  TrainingNet(net).executor().profiler().set_on(on);
 }
 
 std::vector<double> StepMilliseconds(Net& net) {
   const Executor& executor = TrainingNet(net).executor();
   std::vector<double> milliseconds;
   const size_t copies = executor.program().copies.size();  // these come first and are not steps
-  for (size_t i = copies; i < executor.step_times().size(); ++i) {
-    const StepTime& time = executor.step_times()[i];
+  for (size_t i = copies; i < executor.profiler().times().size(); ++i) {
+    const StepTime& time = executor.profiler().times()[i];
     milliseconds.push_back(time.runs == 0 ? 0
                                           : 1e3 * time.seconds / static_cast<double>(time.runs));
   }
@@ -101,19 +101,19 @@ std::vector<double> StepMilliseconds(Net& net) {
 }
 
 PlanCaptures CapturesOf(Net& net) {
-  const Executor::Captured captured = TrainingNet(net).executor().captured();
-  return {captured.stretches, captured.nodes, captured.refused, captured.reason};
+  const CapturedSegments::Statistics captured = TrainingNet(net).executor().captured();
+  return {captured.segments, captured.nodes, captured.refused, captured.reason};
 }
 
 std::vector<LayerTime> LayerTimes(Net& net) {
   std::vector<LayerTime> times;
   for (const std::string& name : net.layer_names()) times.push_back({name});
   const Executor& executor = TrainingNet(net).executor();
-  for (size_t i = 0; i < executor.step_times().size(); ++i) {
+  for (size_t i = 0; i < executor.profiler().times().size(); ++i) {
     const Program::Step& step = executor.program().steps[i];
     LayerTime& time = times[step.layer];
     (step.direction == Direction::kForward ? time.forward_ms : time.backward_ms) +=
-        executor.step_times()[i].seconds * 1e3;
+        executor.profiler().times()[i].seconds * 1e3;
   }
   return times;
 }

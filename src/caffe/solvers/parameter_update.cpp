@@ -93,11 +93,11 @@ void ParameterUpdate::FindDecisionKernels() {
 
 // A plan for other shapes may have other copies.
 void ParameterUpdate::FindUpdateKernel() {
-  net_copies_ = net_.executor().KeptCopies();
+  net_copies_ = net_.executor().copies().Kept();
   copies_.clear();
   outputs_.resize(parameters_.size() * (1 + rule_.num_states()));
   std::vector<int> copied;
-  for (const Executor::KeptCopy& copy : net_copies_) {
+  for (const KeptCopy& copy : net_copies_) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const auto index = static_cast<int>(i);
       if (&learning_[i].blob->data_tensor() != copy.weights) continue;
@@ -116,7 +116,7 @@ void ParameterUpdate::FindUpdateKernel() {
 
 bool ParameterUpdate::Bind() {
   if (parameters_.empty()) return false;
-  bool has_changed = net_.executor().KeptCopies() != net_copies_;
+  bool has_changed = net_.executor().copies().Kept() != net_copies_;
   if (has_changed) FindUpdateKernel();
   const auto bind = [&](TensorView& view, void* data) {
     has_changed |= view.data != data;
@@ -191,12 +191,12 @@ void ParameterUpdate::Finish() {
   // A skipped update writes no copies, and the host does not know yet: stale copies stay stale.
   made_.clear();
   std::copy_if(copies_.begin(), copies_.end(), std::back_inserter(made_),
-               [&](const auto& copy) { return net_.executor().IsMade(copy); });
+               [&](const auto& copy) { return net_.executor().copies().IsCurrent(copy); });
   for (const LearningParameter& one : parameters_) {
     one.param.blob->data_tensor().MarkWritten();
     for (const std::shared_ptr<Blob>& state : one.states) state->data_tensor().MarkWritten();
   }
-  for (const Executor::KeptCopy& copy : made_) net_.executor().MarkMade(copy);
+  for (const KeptCopy& copy : made_) net_.executor().copies().MarkCurrent(copy);
 }
 
 }  // namespace caffe

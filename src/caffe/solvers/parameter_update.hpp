@@ -82,9 +82,9 @@ class ParameterUpdate {
   const std::vector<LearningParameter> parameters_;
   const SumOverRanks others_;
   std::vector<Net::LearnableParam> learning_;
-  std::vector<Executor::KeptCopy> net_copies_;  // the plan's copies when copies_ was chosen
-  std::vector<Executor::KeptCopy> copies_;      // the copies that the update writes
-  std::vector<Executor::KeptCopy> made_;        // those that were valid before the update
+  std::vector<KeptCopy> net_copies_;  // the plan's copies when copies_ was chosen
+  std::vector<KeptCopy> copies_;      // the copies that the update writes
+  std::vector<KeptCopy> made_;        // those that were valid before the update
   Kernel measure_, decide_kernel_, update_;
   // In device memory.
   TensorView step_, measures_, decision_, state_;

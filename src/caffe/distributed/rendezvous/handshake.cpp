@@ -1,7 +1,6 @@
 #include "caffe/distributed/rendezvous/handshake.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <thread>
 #include <utility>
 
@@ -16,6 +15,12 @@ constexpr size_t kLongestRefusal = 2000;
 // How long one of several addresses has to answer. Private addresses, such as those of containers,
 // may belong to another machine here, where another program listens.
 constexpr std::chrono::seconds kAnswer{5};
+
+// The other end has not proved that it knows the secret, so it may belong to another run.
+class UnknownEnd : public InvalidArgument {
+ public:
+  using InvalidArgument::InvalidArgument;
+};
 
 Socket::Clock::time_point AnswerDeadline(Socket::Clock::time_point deadline) {
   return std::min(deadline, Socket::Clock::now() + kAnswer);
@@ -67,6 +72,7 @@ void IncomingConnection::Accept() {
 
 void IncomingConnection::Reject(const std::string& why) {
   distributed::Verdict verdict;
+  if (!other_nonce_.empty()) verdict.set_proof(ProofOfServer(secret_, nonce_, other_nonce_));
   verdict.set_refusal(why.substr(0, kLongestRefusal));
   stream_.Send(verdict);
 }
@@ -91,12 +97,14 @@ void Authenticate(MessageStream* stream, const std::string& secret, distributed:
   stream->Send(hello);
   distributed::Verdict verdict;
   await(&verdict);
+  const bool knows_secret =
+      AreEqual(verdict.proof(), ProofOfServer(secret, challenge.nonce(), hello.nonce()));
   if (!verdict.refusal().empty()) {
-    throw InvalidArgument(StrCat("it refuses this rank: ", Printable(verdict.refusal())));
+    const std::string why = StrCat("it refuses this rank: ", Printable(verdict.refusal()));
+    if (knows_secret) throw InvalidArgument(why);
+    throw UnknownEnd(why);
   }
-  if (!AreEqual(verdict.proof(), ProofOfServer(secret, challenge.nonce(), hello.nonce()))) {
-    throw InvalidArgument("it does not know the secret of this run");
-  }
+  if (!knows_secret) throw UnknownEnd("it does not know the secret of this run");
   stream->Trust();
 }
 
@@ -107,7 +115,6 @@ std::optional<MessageStream> ConnectToRank(std::span<const Address> addresses,
                                            std::chrono::seconds patience,
                                            const std::function<void()>& check, std::string* why) {
   while (true) {
-    std::exception_ptr error;
     for (const Address& address : addresses) {
       check();
       std::optional<Socket> socket = Socket::TryConnect(address, deadline, why);
@@ -119,15 +126,14 @@ std::optional<MessageStream> ConnectToRank(std::span<const Address> addresses,
         return stream;
       } catch (const ConnectionLost&) {
         *why = "connections are accepted there and closed, as by a proxy without a server";
-      } catch (const DeviceError& no_answer) {
+      } catch (const UnknownEnd& error) {
         if (addresses.size() == 1) throw;
-        *why = no_answer.what();
-      } catch (const InvalidArgument&) {
+        *why = error.what();
+      } catch (const DeviceError& error) {  // no answer
         if (addresses.size() == 1) throw;
-        error = std::current_exception();
+        *why = error.what();
       }
     }
-    if (error) std::rethrow_exception(error);
     if (Socket::Clock::now() >= deadline) return std::nullopt;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

@@ -44,8 +44,9 @@ void Authenticate(MessageStream* stream, const std::string& secret, distributed:
 // Connects to the first of a rank's `addresses` that answers, and authenticates. Tries all of them
 // again until `deadline` while nothing listens there, or while the connection is closed before an
 // answer arrives, as by a proxy whose server is not up yet. An answer may take `patience` longer.
-// Returns nothing, and the last reason, if time is up. Throws as Authenticate() does, if no other
-// address answers.
+// Returns nothing, and the last reason, if time is up. Throws as Authenticate() does; but if there
+// are several addresses, one where another program answers, or nobody in 5 seconds, is tried again
+// like one where nothing listens.
 std::optional<MessageStream> ConnectToRank(std::span<const Address> addresses,
                                            const std::string& secret,
                                            const distributed::Hello& hello,

@@ -1,0 +1,80 @@
+// The memory of one program: its arena and workspace, and the addresses of its steps' operands.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "caffe/plan/program.hpp"
+
+namespace caffe {
+
+// Tensors in the arena have fixed addresses after Allocate(). Those of tensors outside the arena
+// are looked up before each run, because their owners may have reshaped, shared or written them
+// since.
+class ProgramMemory {
+ public:
+  // Memory that one program may leave to another one.
+  struct Blocks {
+    std::shared_ptr<void> arena, workspace;
+    int64_t arena_bytes = 0, workspace_bytes = 0;  // may be more than a program needs
+  };
+
+  explicit ProgramMemory(std::shared_ptr<const Program> program);
+
+  // Sets the memory of tensors outside the arena.
+  void Bind(Bindings bindings);
+  const Bindings& bindings() const { return bindings_; }
+
+  // Allocates what is not allocated yet, from offered blocks if they are large enough.
+  void Allocate();
+  void Offer(Blocks blocks) { offered_ = std::move(blocks); }
+  // Gives up the blocks, including offered ones that are unused. Allocate() must follow.
+  Blocks Release();
+
+  // Looks up the addresses of tensors outside the arena. Returns true if one has changed.
+  bool Refresh();
+  // Marks tensors outside the arena that steps write as written.
+  void MarkOutputsWritten();
+
+  std::span<const TensorView> inputs(size_t step) const { return operands_[step].inputs; }
+  std::span<const TensorView> outputs(size_t step) const { return operands_[step].outputs; }
+  void* arena() const { return blocks_.arena.get(); }
+  size_t arena_bytes() const { return static_cast<size_t>(blocks_.arena_bytes); }
+  void* workspace() const { return blocks_.workspace.get(); }
+
+  // Copies the given tensors of the arena from the same tensors of another program of the same net,
+  // if it has them.
+  void CopyFrom(const ProgramMemory& other, const std::set<int>& tensors);
+
+ private:
+  struct Operands {
+    std::vector<TensorView> inputs, outputs;
+  };
+  // An operand outside the arena.
+  struct BoundOperand {
+    TensorView* view = nullptr;
+    SyncedTensor* tensor = nullptr;
+    int64_t offset = 0;  // in bytes
+    bool is_output = false;
+  };
+
+  void BindOperands();
+  void BindOperandsOf(const std::vector<int>& tensors, std::vector<TensorView>* views,
+                      bool are_outputs);
+  // Tensors in the arena, by names that are the same in all programs of one net.
+  std::map<std::string, int> ArenaTensors() const;
+  TensorView ArenaView(int tensor) const;
+
+  const std::shared_ptr<const Program> program_;
+  Bindings bindings_;
+  Blocks blocks_, offered_;
+  std::vector<Operands> operands_;  // by step
+  std::vector<BoundOperand> bound_;
+};
+
+}  // namespace caffe

@@ -1,0 +1,59 @@
+// Copies of weights that outlive a run, and the versions of the weights from which they were made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "caffe/plan/program_memory.hpp"
+
+namespace caffe {
+
+// A conversion of weights that an update may write itself.
+struct KeptCopy {
+  const SyncedTensor* weights = nullptr;
+  SyncedTensor* copy = nullptr;
+  bool operator==(const KeptCopy&) const = default;
+};
+
+// A run first makes copies again whose weights have changed since, according to
+// SyncedTensor::version(). The copies are those of the program; see graph/weight_copies.hpp.
+class WeightCopyCache {
+ public:
+  // `memory` must outlive this object.
+  WeightCopyCache(std::shared_ptr<const Program> program, ProgramMemory* memory);
+
+  // Makes missing and outdated copies with make(index), those that others are made from first.
+  // Copies that other nets share get memory of their own before they are written; returns true if
+  // one did. `make` is called after ProgramMemory::Refresh().
+  bool Update(const std::function<void(size_t copy)>& make);
+  // All copies are made again in the next run.
+  void Forget();
+  // Shares memory with equal copies of another net that has the same weights. All copies of both
+  // must be up to date.
+  void ShareWith(const WeightCopyCache& other);
+
+  // Conversions that steps read and that an update may write itself; empty if memory is
+  // host-accessible.
+  std::vector<KeptCopy> Kept() const;
+  // True if a copy is up to date with its weights.
+  bool IsCurrent(const KeptCopy& copy) const;
+  // Says that the code that changed the weights has written this copy, too.
+  void MarkCurrent(const KeptCopy& copy);
+
+ private:
+  void LookUpVersions();
+  bool IsCurrent(size_t copy) const;
+  bool DetachOutdated();
+  void Make(size_t index, const std::function<void(size_t copy)>& make);
+  bool IsResultOf(size_t copy, const SyncedTensor* tensor) const;
+  std::vector<SyncedTensor*> Results() const;
+
+  const std::shared_ptr<const Program> program_;
+  ProgramMemory& memory_;
+  std::vector<std::vector<uint64_t>> made_of_;  // by copy: versions of its weights
+  std::vector<uint64_t> versions_;  // of weights, by tensor, at the beginning of the run
+};
+
+}  // namespace caffe
