@@ -31,10 +31,11 @@ build=(
   libdnnl-dev libopenblas-dev libhdf5-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-dev pybind11-dev python3-numpy python3-protobuf
+  python3-pil python3-sklearn python3-jinja2 # caffe new, caffe evaluate
 )
 test=(
-  python3-pytest python3-pytest-xdist python3-lmdb python3-h5py python3-pil python3-pydot graphviz
-  python3-tqdm python3-matplotlib python3-sklearn python3-jinja2 python3-nbclient python3-ipykernel python3-yaml
+  python3-pytest python3-pytest-xdist python3-lmdb python3-h5py python3-pydot graphviz
+  python3-tqdm python3-matplotlib python3-nbclient python3-ipykernel python3-yaml
   python3-venv
   openmpi-bin libopenmpi-dev mpich libmpich-dev iproute2 shellcheck faketime stress-ng
   g++-aarch64-linux-gnu qemu-user

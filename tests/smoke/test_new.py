@@ -322,7 +322,7 @@ def test_wishes_that_do_not_fit(folder):
     (folder / "file").write_text("")
     for words, text in ((["--net=resnet"], "net 'resnet' is not there; for classification there are mobilenet_v2, resnet18"),
                         (["--net=unet"], "net 'unet' is for segmentation; for classification there are"),
-                        (["--size=30"], "--size is 30; net 'resnet9' takes multiples of 4 from 16 to 96"),
+                        (["--size=30"], "--size is 30; net 'cifarnet' takes multiples of 8 from 16 to 96"),
                         (["--val=0%"], "--val is 0%; give a share above 0% and below 100%"),
                         (["--val=5"], "--val is '5'; give a share of the images, as in 15%"),
                         (["--val=a%"], "--val is 'a%'; give a share of the images, as in 15%"),
@@ -350,7 +350,7 @@ def test_another_python_in_the_path_is_no_obstacle(folder):
     for given, status in ({}, 0), ({"PYTHON": str(bare)}, 1):
         done = subprocess.run([BINARIES / "caffe", "new", "--nets"], text=True, check=False, capture_output=True,
                               env={**environment, **given, "PATH": f"{bare.parent}:{os.environ['PATH']}"})
-        assert (done.returncode, "resnet9" in done.stdout) == (status, status == 0), done.stderr
+        assert (done.returncode, "cifarnet" in done.stdout) == (status, status == 0), done.stderr
         assert (folder / "asked").read_text() == "asked\n"
         (folder / "asked").unlink()
     assert "package caffe needs numpy and protobuf" in done.stderr

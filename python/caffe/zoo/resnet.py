@@ -1,6 +1,5 @@
 """Residual nets (He et al. 2016) for photographs, with the names of the published weights, and for small images."""
 from ..net_spec import layers as L
-from ..net_spec import params as P
 from . import Net
 from .common import MSRA, ONE_CYCLE, Head
 
@@ -76,22 +75,7 @@ def small_resnet(model, data):
     return cifar_resnet(20)(model, data)
 
 
-def resnet9(model, data):
-    """A few wide layers, which use processors well (Page 2018, "How to train your ResNet"): convolutions to 32, 64, 128 and
-    256 channels, with pooling to half the size after each but the first, and two residual blocks."""
-    x = conv_norm(model, "_conv1", data, 32, 3, pad=1)
-    for stage, width in ((2, 64), (3, 128), (4, 256)):
-        x = model.pool(f"pool{stage}", conv_norm(model, f"{stage}", x, width, 3, pad=1), "MAX", 2, 2)
-        if stage in (2, 4):
-            y = conv_norm(model, f"{stage}a", x, width, 3, pad=1)
-            x = model.add_up(f"res{stage}_sum", x, conv_norm(model, f"{stage}b", y, width, 3, pad=1))
-    x = model.add("pool", L.Pooling(x, pool=P.Pooling.MAX, global_pooling=True))
-    return [Head(model.inner_product(model.scores_name("fc10", 10), x, model.classes, weight=MSRA), accuracy_top5=None)]
-
-
 NETS = [
-    Net("resnet9", "classification", resnet9, "small images: 1.7 million weights", (16, 32, 96), 4, 128,
-        dict(ONE_CYCLE, base_lr=0.1), 1_200_000, is_default=True),
     Net("resnet20", "classification", small_resnet, "small images: 0.27 million weights", (16, 32, 96), 4, 128,
         dict(ONE_CYCLE, base_lr=0.2), 2_000_000),
     Net("resnet18", "classification", resnet(18), "photographs: 11 million weights", (64, 128, 512), 32, 32,

@@ -41,7 +41,7 @@ def _data(plan: Plan, phase: dict) -> Any:
         if plan.side >= _PHOTOGRAPH:
             transform["random_resized_crop"] = dict(min_area=0.35)
         else:
-            transform["pad"] = plan.side // 8
+            transform["pad"] = plan.side // 16
     source = plan.halves.train if phase is TRAIN else plan.halves.val
     options = dict(shuffle=True) if phase is TRAIN else {}
     return L.Data(ntop=2, name="data", include=phase, transform_param=transform,
