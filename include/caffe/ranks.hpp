@@ -26,7 +26,7 @@ struct RankOptions {
   // The number of this rank's GPU, or empty for the CPU. Each rank has its own GPU, or all train on
   // the CPU.
   std::optional<int> gpu;
-  // What started the ranks: "mpirun", "srun" or "torchrun"; empty if they were started by hand.
+  // The launcher that started the ranks: "mpirun", "srun" or "torchrun"; empty if none did.
   std::string launcher;
   // "host:port" at which rank 0 listens for the others; the host must be rank 0's. Needed for
   // transport "tcp". torchrun provides it; MPI does not need it.
@@ -40,9 +40,9 @@ struct RankOptions {
   std::string run;
   // Seconds within which all ranks have to join; positive.
   double join_seconds = 120;
-  // What carries gradients and decisions between ranks on CPUs, and decisions between those on
-  // GPUs, whose gradients are sent by NCCL: "mpi", "tcp", or "auto". "auto" means MPI if `launcher`
-  // is mpirun or srun and `store` is empty, else TCP. Heartbeats use TCP in either case.
+  // The engine that carries gradients and decisions between ranks: "mpi", "tcp", or "auto". "auto"
+  // means MPI if `launcher` is mpirun or srun and `store` is empty, else TCP. Gradients on GPUs are
+  // sent by NCCL instead. Heartbeats use TCP in any case.
   std::string transport = "auto";
 };
 

@@ -320,7 +320,7 @@ def test_small_images_move_and_photographs_are_cut(folder):
 def test_wishes_that_do_not_fit(folder):
     classes(folder / "photos")
     (folder / "file").write_text("")
-    for words, text in ((["--net=resnet"], "net 'resnet' is not there; for classification there are mobilenet_v2, resnet18"),
+    for words, text in ((["--net=resnet"], "net 'resnet' is not there; for classification there are cifarnet, mobilenet_v2, resnet18"),
                         (["--net=unet"], "net 'unet' is for segmentation; for classification there are"),
                         (["--size=30"], "--size is 30; net 'cifarnet' takes multiples of 8 from 16 to 96"),
                         (["--val=0%"], "--val is 0%; give a share above 0% and below 100%"),

@@ -1,6 +1,7 @@
 #include "caffe/plan/executor.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "caffe/core/activity.hpp"
@@ -188,12 +189,13 @@ void Executor::RunSteps(size_t first, size_t last, AppendedWork* appended, const
 void Executor::RunSegment(size_t first, size_t last, AppendedWork* appended,
                           const RunOptions& options) {
   const bool may_capture = !profiler_.is_on() && !options.inspect && program_->records_steps;
-  const bool was_replayed = segments_.Run(
-      {first, last, options.accumulate, appended != nullptr}, may_capture,
-      [&](Stream& stream, bool is_capture) {
-        RunSteps(first, last, appended, {options, stream, is_capture});
-      },
-      [&] { return NameOfSegment(*program_, first, last); });
+  const auto run = [&](Stream& stream, bool is_capture) {
+    RunSteps(first, last, appended, {options, stream, is_capture});
+  };
+  const auto name = [&] { return NameOfSegment(*program_, first, last); };
+  // By reference, because a std::function of so many captures would allocate memory.
+  const bool was_replayed = segments_.Run({first, last, options.accumulate, appended != nullptr},
+                                          may_capture, std::ref(run), std::ref(name));
   if (!was_replayed) return;
   for (size_t i = first; i < last; ++i) ReportGradients(i, options);
 }
