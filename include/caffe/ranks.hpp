@@ -29,7 +29,7 @@ struct RankOptions {
   // The launcher that started the ranks: "mpirun", "srun" or "torchrun"; empty if none did.
   std::string launcher;
   // "host:port" at which rank 0 listens for the others; the host must be rank 0's. Needed for
-  // transport "tcp". torchrun provides it; MPI does not need it.
+  // transport "tcp". torchrun provides it, or else the variable CAFFE_STORE; MPI does not need it.
   std::string store;
   // A text shared by all ranks; a process without it is rejected. If empty: CAFFE_SECRET, or else
   // the user's own secret in the file cortado/secret of $XDG_CACHE_HOME (or $HOME/.cache), which is

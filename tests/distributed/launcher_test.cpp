@@ -72,6 +72,12 @@ TEST(Launcher, Mpirun) {
   EXPECT_EQ(ranks->store, "");
 }
 
+TEST(Launcher, AStoreInTheEnvironment) {
+  Values values = MpiValues("2", "4", "2");
+  values["CAFFE_STORE"] = "node1:29500";
+  EXPECT_EQ(RanksFrom(values)->store, "node1:29500");
+}
+
 TEST(Launcher, Hydra) {
   const Values values = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}};
   EXPECT_EQ(RanksFrom(values)->rank, 1);

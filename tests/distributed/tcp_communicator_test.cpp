@@ -323,7 +323,7 @@ TEST(TcpCommunicator, ConnectionsThatAreResetDoNoHarm) {
     rank.emplace(ConnectSoon(port.port()));
     distributed::Hello hello;
     hello.set_rank(7);
-    Authenticate(&*rank, "open sesame", hello, kNever, [] {});
+    Authenticate(&*rank, "open sesame", hello, kNever, kNever, [] {});
   });
   int taken = 0;
   while (taken == 0) {
@@ -346,7 +346,7 @@ TEST(TcpCommunicator, StrangersTakeLittleMemoryAndLittleLog) {
   for (int i = 0; i < 10; ++i) {
     std::thread guesser([&] {
       MessageStream stream(ConnectSoon(port.port()));
-      EXPECT_THROW(Authenticate(&stream, "a guess", {}, kNever, [] {}), InvalidArgument);
+      EXPECT_THROW(Authenticate(&stream, "a guess", {}, kNever, kNever, [] {}), InvalidArgument);
     });
     const int before = listener.rejected_count();
     while (listener.rejected_count() == before) listener.Poll({}, take);

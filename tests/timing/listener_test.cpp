@@ -101,7 +101,7 @@ std::string ErrorAt(const std::string& greeting) {
   auto entering = std::async(std::launch::async, [&] {
     MessageStream stream(*Socket::TryConnect(address, InAMinute(), &why));
     return testing::ErrorText<DeviceError>(
-        [&] { Authenticate(&stream, kSecret, {}, deadline, [] {}); });
+        [&] { Authenticate(&stream, kSecret, {}, deadline, deadline, [] {}); });
   });
   Socket server = AwaitConnection(&port);
   server.Send(greeting);
@@ -143,7 +143,7 @@ TEST(ListenerInTime, StrangersPushNobodyOut) {
     listener.Poll({}, [](const distributed::Hello&, IncomingConnection*) {});
   }
   auto greeting = std::async(std::launch::async, [&] {
-    EXPECT_NO_THROW(Authenticate(&stream, kSecret, {}, InAMinute(), [] {}));
+    EXPECT_NO_THROW(Authenticate(&stream, kSecret, {}, InAMinute(), InAMinute(), [] {}));
   });
   EXPECT_TRUE(Serve(&listener, greeting));
 }

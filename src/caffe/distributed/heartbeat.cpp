@@ -26,13 +26,19 @@ constexpr size_t kLongestReason = 16000;
 // wait in the sockets.
 constexpr std::chrono::seconds kPause{5};
 
+// The port of the rendezvous must not stay open: nobody would answer there.
+RendezvousOptions WithoutPort(RendezvousOptions options) {
+  options.root_port = nullptr;
+  return options;
+}
+
 }  // namespace
 
 Heartbeat::Heartbeat(RendezvousOptions options, Clock& clock)
     : Heartbeat(options, Rendezvous(options), clock) {}
 
 Heartbeat::Heartbeat(RendezvousOptions options, Joined joined, Clock& clock)
-    : options_(std::move(options)),
+    : options_(WithoutPort(std::move(options))),
       clock_(clock),
       members_(std::move(joined.members)),
       process_(::getpid()) {

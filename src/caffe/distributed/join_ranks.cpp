@@ -85,31 +85,42 @@ std::shared_ptr<Communicator> JoinByTcp(const RankOptions& options) {
 // Opens rank 0's port and broadcasts where it is.
 RendezvousOptions MeetByMpi(const MpiModule& mpi, const RankOptions& options) {
   RendezvousOptions rendezvous = CommonOptions(options);
+  rendezvous.run.clear();  // the secret identifies the run
+  const bool is_one_machine = options.local_ranks == options.ranks;
   distributed::MeetingPoint point;
   if (options.rank == 0) {
-    rendezvous.root_port = std::make_shared<Socket>(Socket::Listen({"", 0}));
+    const std::string listens_on = is_one_machine ? "127.0.0.1" : "";
+    rendezvous.root_port = std::make_shared<Socket>(Socket::Listen({listens_on, 0}));
     point.set_host(rendezvous.host);
-    for (const std::string& address : AddressesOfMachine()) point.add_addresses(address);
+    if (!is_one_machine) {
+      for (const std::string& address : AddressesOfMachine()) point.add_addresses(address);
+    }
     point.set_port(rendezvous.root_port->port());
     point.set_secret(MakeNonce());
   }
   const std::string received = mpi.Broadcast(point.SerializeAsString(), rendezvous.join_seconds);
   CAFFE_ASSERT(point.ParseFromString(received));
-  if (point.host() == rendezvous.host) rendezvous.root.push_back({"127.0.0.1", point.port()});
+  if (is_one_machine || point.host() == rendezvous.host)
+    rendezvous.root.push_back({"127.0.0.1", point.port()});
   for (const std::string& address : point.addresses())
     rendezvous.root.push_back({address, point.port()});
+  Require(!rendezvous.root.empty(), "the machine of rank 0, ", point.host(),
+          ", has no address in a network");
   rendezvous.secret = point.secret();
   return rendezvous;
 }
 
 std::shared_ptr<Communicator> JoinByMpi(const MpiModule& mpi, const MpiWorld& world,
-                                        const RankOptions& options) {
+                                        const RankOptions& options) try {
   Require(world.rank == options.rank && world.ranks == options.ranks,
           "transport mpi: MPI has started this process as ", world.rank, " of ", world.ranks,
           ", but it is rank ", options.rank, " of ", options.ranks,
           "; start the ranks by mpirun, or by srun with a PMI that the MPI library knows, and give "
           "no --rank");
   return MakeMpiCommunicator(MeetByMpi(mpi, options), mpi);
+} catch (...) {
+  mpi.Abandon();
+  throw;
 }
 
 // The module of the MPI that carries this run's messages; null if that is TCP.
@@ -117,14 +128,17 @@ const MpiModule* FindMpi(const RankOptions& options) {
   const bool is_launched = options.launcher == "mpirun" || options.launcher == "srun";
   if (options.transport == "tcp") return nullptr;
   if (options.transport == "auto" && (!is_launched || !options.store.empty())) return nullptr;
+  Require(options.store.empty() || options.launcher.empty(),
+          "transport mpi needs no store, but it is '", options.store,
+          "'; leave one of the two out");
   std::string why;
   const MpiModule* const mpi = MpiModule::Find(&why);
   if (mpi != nullptr) return mpi;
   if (options.transport == "mpi") throw Unsupported(StrCat("transport mpi: ", why));
   throw Unsupported(StrCat("the ranks that ", options.launcher,
                            " has started cannot find each other by MPI: ", why,
-                           "; or give all of them --store HOST:PORT, with the host of rank 0 and a "
-                           "free port there: they then use TCP"));
+                           "; or give all of them --store HOST:PORT or CAFFE_STORE=HOST:PORT, with "
+                           "the host of rank 0 and a free port there: they then use TCP"));
 }
 
 void LogEngine(const RankOptions& options, const std::string& engine) {
@@ -137,6 +151,7 @@ void LogEngine(const RankOptions& options, const std::string& engine) {
 std::shared_ptr<Communicator> Connect(const RankOptions& options) {
   std::shared_ptr<Communicator> communicator;
   if (const MpiModule* const mpi = FindMpi(options)) {
+    if (options.rank == 0) LOG(INFO) << "Wait until MPI has started all ranks.";
     const MpiWorld world = mpi->Start();
     communicator = JoinByMpi(*mpi, world, options);
     LogEngine(options, StrCat("MPI (", world.library, ")"));

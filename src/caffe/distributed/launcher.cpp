@@ -127,7 +127,7 @@ std::optional<RankOptions> RanksFrom(const Environment& environment) {
   options.local_ranks = inner.local_ranks;
   options.local_rank = inner.local_rank;
   options.launcher = inner.launcher;
-  options.store = inner.store;
+  options.store = inner.store.empty() ? variables.Text("CAFFE_STORE") : inner.store;
   if (!inner.job.empty()) options.run = StrCat(inner.launcher, " ", inner.job);
   return options;
 }

@@ -26,28 +26,37 @@ bool IsSet(const char* variable) {
   return std::getenv(variable) != nullptr;
 }
 
-// Loads the library, whose symbols the module uses. A Python environment has its own one in the
-// folder lib, some levels above this library. Returns false if there is none.
+// The folder lib of the Python environment that this library is installed in, or nothing.
+std::string LibrariesOfEnvironment() {
+  const std::string folder = BesideLibrary("");
+  const size_t python = folder.find("/lib/python");
+  return python == std::string::npos ? "" : folder.substr(0, python) + "/lib/";
+}
+
+// Loads the library, whose symbols the module uses: that of the Python environment, or else the
+// system's. Returns false if there is none.
 bool LoadMpi(const Family& family, int flags = 0) {
-  std::string folder = BesideLibrary("");
-  for (int level = 0; level < 6; ++level, folder += "../") {
-    for (const char* library : family.libraries) {
-      const std::string path = level == 0 ? library : StrCat(folder, "lib/", library);
-      if (::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | flags) != nullptr) return true;
-    }
+  const std::string environment = LibrariesOfEnvironment();
+  for (const char* library : family.libraries) {
+    const auto load = [&](const std::string& path) {
+      return ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | flags) != nullptr;
+    };
+    if (!environment.empty() && load(environment + library)) return true;
+    if (load(library)) return true;
   }
   return false;
 }
 
-// The family whose launcher has started this process, or whose library this program uses already.
-// PMIx, as in Slurm, starts both: then the first one that is installed. Never loads both, which
-// have the same symbols.
+// The family whose library this program uses already, or whose launcher has started this process.
+// Slurm's PMI-2 starts MPICH, and Open MPI if it was built for that; PMIx starts both. Then it is
+// the first one that is installed. Never loads both, which have the same symbols.
 const Family& FamilyOfProcess() {
   for (const Family* family : {&kOpenMpi, &kMpich}) {
     if (LoadMpi(*family, RTLD_NOLOAD)) return *family;
   }
-  if (IsSet("OMPI_COMM_WORLD_SIZE")) return kOpenMpi;
-  if (IsSet("PMI_SIZE") && !IsSet("PMIX_NAMESPACE")) return kMpich;
+  if (IsSet("OMPI_COMM_WORLD_SIZE") || IsSet("OMPI_MCA_pmix")) return kOpenMpi;
+  if (IsSet("MPI_LOCALNRANKS")) return kMpich;  // from its mpirun
+  if (IsSet("PMI_SIZE") && !IsSet("PMIX_NAMESPACE")) return LoadMpi(kMpich) ? kMpich : kOpenMpi;
   return LoadMpi(kOpenMpi) || !LoadMpi(kMpich) ? kOpenMpi : kMpich;
 }
 

@@ -46,6 +46,9 @@ class MpiModule {
   // Returns rank 0's text on all ranks, which call this together. Throws DeviceError if some do not
   // call it within `seconds`.
   virtual std::string Broadcast(const std::string& text, double seconds) const = 0;
+  // Says that a rank has failed: MPI is not ended with the process, which would wait for the
+  // others.
+  virtual void Abandon() const = 0;
   // Each of `count` transports has a communicator of its own. All ranks call this together, once.
   virtual std::vector<std::shared_ptr<Transport>> Connect(const MpiRun& run, int count) const = 0;
 

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <mpi.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -35,8 +36,15 @@ class Mpi {
   // Calls fn() while no other thread calls MPI. Throws if MPI has been abandoned.
   template <typename Fn>
   void Call(const Fn& fn) {
+    RequireOwnProcess();
     const std::lock_guard lock(mutex_);
-    if (is_abandoned_) throw InternalError("MPI was abandoned before");
+    int is_over = 0;
+    MPI_Finalized(&is_over);
+    if (is_abandoned_ || is_over != 0) {
+      throw DeviceError(
+          "MPI has ended in this process, after an error or by a call of MPI_Finalize(); start all "
+          "ranks again as new processes");
+    }
     fn();
   }
 
@@ -63,20 +71,27 @@ class Mpi {
       MPI_Query_thread(&level);
     } else {
       Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
-      std::atexit([] { Get().Finalize(); });
     }
-    Require(level >= MPI_THREAD_SERIALIZED,
-            "this program has started MPI for a single thread, but gradients are sent by another "
-            "one; start it with MPI_THREAD_MULTIPLE");
+    Require(level >= MPI_THREAD_SERIALIZED, is_there != 0 ? "this program has" : "this MPI can be",
+            " started for a single thread, but gradients are sent by another one; ",
+            is_there != 0 ? "start MPI with MPI_THREAD_MULTIPLE" : "give --store, for TCP");
+    if (is_there == 0) std::atexit([] { Get().Finalize(); });
+  }
+
+  // The connections of MPI belong to the process that has opened them.
+  void RequireOwnProcess() const {
+    if (::getpid() != process_) throw DeviceError("a child made by fork() cannot use MPI");
   }
 
   void Finalize() {
+    if (::getpid() != process_) return;
     const std::lock_guard lock(mutex_);
     int is_over = 0;
     MPI_Finalized(&is_over);
     if (!is_abandoned_ && is_over == 0) MPI_Finalize();
   }
 
+  const pid_t process_ = ::getpid();
   std::mutex mutex_;
   bool is_abandoned_ = false;
 };
@@ -377,6 +392,8 @@ class Module final : public MpiModule {
     BroadcastBytes(bytes.data(), size, deadline);
     return bytes;
   }
+
+  void Abandon() const override { Mpi::Get().Abandon(); }
 
   std::vector<std::shared_ptr<Transport>> Connect(const MpiRun& run, int count) const override {
     std::vector<std::shared_ptr<Transport>> transports;

@@ -82,9 +82,9 @@ void Executor::Prepare(const RunOptions& options) {
 
 void Executor::UpdateCopies(const RunOptions& options) {
   const Launch launch{options, program_->device->compute_stream()};
-  const bool has_moved = copies_.Update(
+  if (copies_.FindOutdated()) ForgetSegments();
+  copies_.Update(
       [&](size_t copy) { AtStep(program_->steps[copy], [&] { RunStep(copy, launch); }); });
-  if (has_moved) ForgetSegments();
 }
 
 void Executor::PrepareCopies() {

@@ -25,10 +25,12 @@ void ProgramMemory::Allocate() {
     *mine_bytes = serves ? their_bytes : needed;
     *mine = serves ? theirs : program_->device->Allocate(static_cast<size_t>(needed));
   };
-  take(&blocks_.arena, &blocks_.arena_bytes, offered.arena, offered.arena_bytes,
+  Blocks blocks;  // all or none of them, if memory runs out
+  take(&blocks.arena, &blocks.arena_bytes, offered.arena, offered.arena_bytes,
        program_->arena_bytes);
-  take(&blocks_.workspace, &blocks_.workspace_bytes, offered.workspace, offered.workspace_bytes,
+  take(&blocks.workspace, &blocks.workspace_bytes, offered.workspace, offered.workspace_bytes,
        program_->workspace_bytes);
+  blocks_ = std::move(blocks);
   BindOperands();
 }
 

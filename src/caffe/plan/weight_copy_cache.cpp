@@ -10,13 +10,15 @@ namespace caffe {
 WeightCopyCache::WeightCopyCache(std::shared_ptr<const Program> program, ProgramMemory* memory)
     : program_(std::move(program)), memory_(*memory), made_of_(program_->copies.size()) {}
 
-bool WeightCopyCache::Update(const std::function<void(size_t copy)>& make) {
+bool WeightCopyCache::FindOutdated() {
   LookUpVersions();
-  const bool has_moved = DetachOutdated() && memory_.Refresh();
+  return DetachOutdated() && memory_.Refresh();
+}
+
+void WeightCopyCache::Update(const std::function<void(size_t copy)>& make) {
   for (size_t i = 0; i < made_of_.size(); ++i) {
     if (program_->copies[i].is_read) Make(i, make);
   }
-  return has_moved;
 }
 
 // Asks for each version once per run, because versions of held memory change with each call.

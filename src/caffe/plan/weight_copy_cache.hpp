@@ -24,10 +24,12 @@ class WeightCopyCache {
   // `memory` must outlive this object.
   WeightCopyCache(std::shared_ptr<const Program> program, ProgramMemory* memory);
 
+  // Finds outdated copies. Those that other nets share get memory of their own, because they will
+  // be written; returns true if addresses have changed by that.
+  bool FindOutdated();
   // Makes missing and outdated copies with make(index), those that others are made from first.
-  // Copies that other nets share get memory of their own before they are written; returns true if
-  // one did. `make` is called after ProgramMemory::Refresh().
-  bool Update(const std::function<void(size_t copy)>& make);
+  // FindOutdated() must precede it.
+  void Update(const std::function<void(size_t copy)>& make);
   // All copies are made again in the next run.
   void Forget();
   // Shares memory with equal copies of another net that has the same weights. All copies of both

@@ -78,10 +78,11 @@ void IncomingConnection::Reject(const std::string& why) {
 }
 
 void Authenticate(MessageStream* stream, const std::string& secret, distributed::Hello hello,
-                  Socket::Clock::time_point deadline, const std::function<void()>& check) {
-  const auto await = [&](google::protobuf::MessageLite* message) {
+                  Socket::Clock::time_point challenge_deadline, Socket::Clock::time_point deadline,
+                  const std::function<void()>& check) {
+  const auto await = [&](google::protobuf::MessageLite* message, Socket::Clock::time_point until) {
     try {
-      if (stream->Await(message, deadline, check)) return;
+      if (stream->Await(message, until, check)) return;
     } catch (const IoError& error) {
       throw DeviceError(StrCat("another program listens on that port (", error.what(),
                                "); give the run another one"));
@@ -91,12 +92,12 @@ void Authenticate(MessageStream* stream, const std::string& secret, distributed:
         "listens on that port: give the run another one");
   };
   distributed::Challenge challenge;
-  await(&challenge);
+  await(&challenge, challenge_deadline);
   hello.set_nonce(MakeNonce());
   hello.set_proof(ProofOfClient(secret, challenge.nonce(), hello));
   stream->Send(hello);
   distributed::Verdict verdict;
-  await(&verdict);
+  await(&verdict, deadline);
   const bool knows_secret =
       AreEqual(verdict.proof(), ProofOfServer(secret, challenge.nonce(), hello.nonce()));
   if (!verdict.refusal().empty()) {
@@ -121,8 +122,9 @@ std::optional<MessageStream> ConnectToRank(std::span<const Address> addresses,
       if (!socket) continue;
       MessageStream stream(std::move(*socket));
       try {
-        Authenticate(&stream, secret, hello,
-                     addresses.size() == 1 ? deadline + patience : AnswerDeadline(deadline), check);
+        const Socket::Clock::time_point end = deadline + patience;
+        Authenticate(&stream, secret, hello, addresses.size() == 1 ? end : AnswerDeadline(end), end,
+                     check);
         return stream;
       } catch (const ConnectionLost&) {
         *why = "connections are accepted there and closed, as by a proxy without a server";

@@ -39,14 +39,15 @@ class IncomingConnection {
 // end rejects this rank or does not know the secret, DeviceError if it does not answer in time, and
 // whatever `check`, which is called every second, throws.
 void Authenticate(MessageStream* stream, const std::string& secret, distributed::Hello hello,
-                  Socket::Clock::time_point deadline, const std::function<void()>& check);
+                  Socket::Clock::time_point challenge_deadline, Socket::Clock::time_point deadline,
+                  const std::function<void()>& check);
 
 // Connects to the first of a rank's `addresses` that answers, and authenticates. Tries all of them
 // again until `deadline` while nothing listens there, or while the connection is closed before an
 // answer arrives, as by a proxy whose server is not up yet. An answer may take `patience` longer.
 // Returns nothing, and the last reason, if time is up. Throws as Authenticate() does; but if there
-// are several addresses, one where another program answers, or nobody in 5 seconds, is tried again
-// like one where nothing listens.
+// are several addresses, one where another program answers, or nobody within 5 seconds, is tried
+// again like one where nothing listens.
 std::optional<MessageStream> ConnectToRank(std::span<const Address> addresses,
                                            const std::string& secret,
                                            const distributed::Hello& hello,
