@@ -66,15 +66,13 @@ def test_a_store_means_tcp(tmp_path, program, solver):
     assert status == 0 and f"2 ranks, started by mpirun: gradients over TCP (rank 0 at {store})" in said, said
 
 
-def test_without_the_library_of_mpi_a_store_is_asked_for(tmp_path, program, solver):
-    """Variables of MPICH's mpirun, where only its launcher is there."""
+def test_ranks_that_mpi_does_not_know_are_asked_for_a_store(tmp_path, program, solver):
+    """The variables of srun --mpi=none."""
     path = solver("run", max_iter=20)
-    command = [program("caffe"), "train", f"-solver={path}"]
-    missing = {"PMI_RANK": "0", "PMI_SIZE": "2"}
-    if MODULE.with_name("libcaffe_mpich.so").exists():
-        pytest.skip("this build has the module")
-    [(status, said)] = finish(start(tmp_path, [command], **missing))
-    assert status == 1 and "give all of them --store HOST:PORT" in said, said
+    slurm = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
+    [(status, said)] = finish(start(tmp_path, [[program("caffe"), "train", f"-solver={path}"]], **slurm))
+    assert status == 1 and "the ranks that srun has started cannot find each other by MPI: srun has started this process" in said, said
+    assert "give all of them --store HOST:PORT" in said, said
 
 
 def test_mpi_needs_to_have_started_the_ranks(tmp_path, program, solver):

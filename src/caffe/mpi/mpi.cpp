@@ -166,8 +166,7 @@ class Pause {
  private:
   // By default Linux adds up to 50 us to each pause of a thread.
   static void SetTimerSlack() {
-    thread_local const int set = ::prctl(PR_SET_TIMERSLACK, 1000UL);
-    static_cast<void>(set);
+    [[maybe_unused]] thread_local const int set = ::prctl(PR_SET_TIMERSLACK, 1000UL);
   }
 
   static constexpr int kPollsInARow = 20;
@@ -409,12 +408,13 @@ class Module final : public MpiModule {
       Mpi::Check(MPI_Ibcast(bytes, static_cast<int>(size), MPI_BYTE, 0, MPI_COMM_WORLD, &request),
                  "the start of the ranks");
     });
-    Pause pause;
-    for (int is_done = 0; is_done == 0; pause.Wait()) {
+    for (Pause pause;; pause.Wait()) {
+      int is_done = 0;
       Mpi::Get().Call([&] {
         Mpi::Check(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), "the start of the ranks");
       });
-      if (is_done != 0 || Clock::now() < deadline) continue;
+      if (is_done != 0) return;
+      if (Clock::now() < deadline) continue;
       Mpi::Get().Abandon();
       throw DeviceError(
           "some ranks that MPI has started do not join in time; their own messages "

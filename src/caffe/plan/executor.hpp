@@ -20,8 +20,7 @@
 namespace caffe {
 
 // Owns the program's arena and workspace. Not thread-safe. Run allocates nothing after its first
-// call.
-// Disabling the pass `capture-graph` switches off the capture of segments (CapturedSegments).
+// call. Disabling the pass `capture-graph` switches off the capture of segments (CapturedSegments).
 class Executor {
  public:
   // Receives parameter gradients while a run is in progress.

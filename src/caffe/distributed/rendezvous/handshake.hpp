@@ -35,9 +35,10 @@ class IncomingConnection {
   bool is_challenged_ = false;
 };
 
-// The connecting end. `hello` has no nonce and no proof yet. Throws InvalidArgument if the other
-// end rejects this rank or does not know the secret, DeviceError if it does not answer in time, and
-// whatever `check`, which is called every second, throws.
+// The connecting end. `hello` has no nonce and no proof yet. The other end has until
+// `challenge_deadline` for its challenge, and until `deadline` for its verdict. Throws
+// InvalidArgument if the other end rejects this rank or does not know the secret, DeviceError if it
+// does not answer in time, and whatever `check`, which is called every second, throws.
 void Authenticate(MessageStream* stream, const std::string& secret, distributed::Hello hello,
                   Socket::Clock::time_point challenge_deadline, Socket::Clock::time_point deadline,
                   const std::function<void()>& check);
