@@ -187,30 +187,33 @@ def screenshot(name, url, wait_for, width=1400):
     shrink(name)
 
 
-# Scenes that the model of examples/recipes/boxes has not seen.
+# Scenes that the models of examples/recipes have not seen.
 def scenes(folder, images, side):
     subprocess.run([sys.executable, ROOT / "scripts/make_scenes.py", folder / "scenes", f"--images={images}", f"--side={side}", "--seed=7"],
                    check=True, stdout=subprocess.DEVNULL)
 
 
 def answers():
-    """The boxes that the model of examples/recipes/boxes finds in four scenes."""
+    """Four scenes with the boxes, and below with the masks, that the models of examples/recipes find."""
     from PIL import Image
 
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         scenes(folder, 6, 128)
-        files = sorted((folder / "scenes/boxes").glob("*.png"))[1:5]
-        for file in files:  # larger, so that the names fit
-            Image.open(file).resize((256, 256), Image.BICUBIC).save(file)
-        subprocess.run([BINARIES / "caffe", "detect", ROOT / "examples/recipes/boxes", *files, f"--draw={folder / 'found'}"], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        images = [Image.open(folder / "found" / file.name) for file in files]
-        side, gap = images[0].width, 6
-        row = Image.new("RGB", (len(images) * (side + gap) - gap, side), "white")
-        for x, image in enumerate(images):
-            row.paste(image, (x * (side + gap), 0))
-    row.save(IMAGES / "answers.png")
+        rows = []
+        for command, recipe, files in (("detect", "boxes", "boxes"), ("segment", "masks", "masks/images")):
+            files = sorted((folder / "scenes" / files).glob("*.png"))[1:5]
+            for file in files:  # larger, so that the names fit
+                Image.open(file).resize((256, 256), Image.BICUBIC).save(file)
+            subprocess.run([BINARIES / "caffe", command, ROOT / "examples/recipes" / recipe, *files, f"--draw={folder / recipe}"],
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            rows.append([Image.open(folder / recipe / file.name) for file in files])
+        side, gap = rows[0][0].width, 6
+        sheet = Image.new("RGB", (4 * (side + gap) - gap, 2 * (side + gap) - gap), "white")
+        for y, row in enumerate(rows):
+            for x, image in enumerate(row):
+                sheet.paste(image.resize((side, side)), (x * (side + gap), y * (side + gap)))
+    sheet.save(IMAGES / "answers.png")
     shrink("answers")
 
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import tarfile
 
+import numpy
+import PIL.Image
 import pytest
 
 from programs import BINARIES, ROOT, need_program, real_data, slow
@@ -197,3 +199,19 @@ def test_the_recipe_for_boxes_finds_scenes_it_has_not_seen(workplace, tmp_path):
         hits += any(box["class"] == thing["category_id"] and abs(box["xmin"] - left) + abs(box["xmax"] - left - width) < 0.3 * width and
                     abs(box["ymin"] - top) + abs(box["ymax"] - top - height) < 0.3 * height for box in found[str(files[thing["image_id"]])])
     assert hits >= 0.9 * len(truth["annotations"])
+
+
+def test_the_recipe_for_masks_colours_scenes_it_has_not_seen(workplace, tmp_path):
+    """Mean intersection over union by the weights of examples/recipes/masks; the net is what `caffe new` writes today."""
+    scenes, recipe = tmp_path / "scenes", ROOT / "examples/recipes/masks"
+    subprocess.run([sys.executable, ROOT / "scripts/make_scenes.py", scenes, "--images=12", "--seed=7"], check=True, stdout=subprocess.DEVNULL)
+    workplace.run("caffe", "new", scenes / "masks", f"--output={tmp_path / 'masks'}")
+
+    nets = [(folder / "deploy.prototxt").read_text() for folder in (tmp_path / "masks", recipe)]
+    assert len({re.sub(r"mean_value: .*", "mean_value", net) for net in nets}) == 1  # but for the mean of the images
+    images = sorted((scenes / "masks/images").glob("*.png"))
+    workplace.run("caffe", "segment", recipe, *images, f"--masks={tmp_path / 'found'}")
+    truth, found = (numpy.stack([numpy.array(PIL.Image.open(folder / image.name)) for image in images])
+                    for folder in (scenes / "masks/masks", tmp_path / "found"))
+    shared = [((truth == k) & (found == k)).sum() / ((truth == k) | (found == k)).sum() for k in range(4)]
+    assert sum(shared) / 4 >= 0.93
