@@ -55,17 +55,26 @@ struct PlanPass {
   size_t nodes_before = 0, nodes_after = 0;
 };
 
+// Report on the rows of one name in the table of fusions.
+struct PlanFusion {
+  std::string row;                    // for CAFFE_DISABLE_PASSES
+  int fired = 0;                      // steps that it fused
+  std::vector<std::string> refusals;  // "layer, layer: why a kernel did not serve them"
+};
+
 CAFFE_EXPORT std::vector<PlanStep> PlanSteps(const Net& net);
 // Passes in the order in which they ran.
 CAFFE_EXPORT std::vector<PlanPass> PlanPasses(const Net& net);
+// Fusions in the order in which they were tried.
+CAFFE_EXPORT std::vector<PlanFusion> PlanFusions(const Net& net);
 // `solver_states`: state tensors per parameter (1 for SGD).
 CAFFE_EXPORT PlanMemory MemoryOfPlan(const Net& net, int solver_states = 0);
 
 // Options of a report, besides its steps.
 struct PlanReport {
   PlanMemory memory;
-  // Also lists the time of each pass of the compiler, and the nodes before and after it; JSON
-  // always contains them.
+  // Also lists the time of each pass of the compiler, the nodes before and after it, and what the
+  // fusions did; JSON always contains them.
   bool with_passes = false;
   std::optional<PlanTimes> times = {};  // none: not requested
 };

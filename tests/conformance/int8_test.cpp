@@ -12,12 +12,11 @@
 #include "caffe/core/philox.hpp"
 #include "caffe/cpu/processor.hpp"
 #include "caffe/ops/conv.hpp"
-#include "caffe/ops/conv_into.hpp"
-#include "caffe/ops/conv_pair.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/pool.hpp"
+#include "tests/support/fused_regions.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace caffe {
@@ -106,7 +105,7 @@ void ExpectNumbers(const std::string& what, const Numbers& got, const Values& wa
 std::vector<KernelCandidate> Candidates(DeviceKind device, const Op& op) {
   std::vector<KernelCandidate> serving;
   for (const KernelCandidate& one : KernelRegistry::Get().Candidates(device, op.type())) {
-    if (one.Serves(kOf8Bits)) serving.push_back(one);
+    if (one.Serves(kOf8Bits) && one.IsFor(op)) serving.push_back(one);
   }
   return serving;
 }
@@ -424,7 +423,10 @@ TEST_P(Int8ConvTest, WritesIntoTheChannelsOfOthers) {
         for (const KernelCandidate& candidate : Candidates(kind, conv)) {
           if (!RunKernel(*device, candidate, conv, {&x, &w, &bias}, &alone, false)) break;
         }
-        const Op into = ops::ConvInto{conv, kBefore};
+        ops::Fused region = testing::IntoOf(conv, kBefore, Shape(y));
+        region.inner[0].dtype = out;
+        region.inner[0].scale = whole.desc.scale;
+        const Op into = region;
         for (const KernelCandidate& candidate : Candidates(kind, into)) {
           for (const bool packs : {false, true}) {
             Numbers got{whole.desc, {}, {}};
@@ -444,7 +446,7 @@ TEST_P(Int8ConvTest, WritesIntoTheChannelsOfOthers) {
       }
     }
   }
-  EXPECT_EQ(served.empty(), Candidates(kind, ops::ConvInto{}).empty());
+  EXPECT_EQ(served.empty(), kind != DeviceKind::kCpu);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Int8ConvTest,
@@ -483,10 +485,11 @@ TEST_P(Int8KernelTest, PairsAgreeWithBothInTurn) {
         for (const DType out : {DType::kUInt8, DType::kInt8}) {
           for (const EpilogueCase& epilogue : kEpilogues) {
             if (ops::AddedOperand(epilogue.epilogue) >= 0) continue;
-            const Op op = ops::ConvPair{{pointwise, {}, epilogue.epilogue},
-                                        {depthwise, {}, epilogue.epilogue},
-                                        between,
-                                        0.02F};
+            ops::Fused pair = testing::PairOf({pointwise, {}, epilogue.epilogue},
+                                              {depthwise, {}, epilogue.epilogue}, {2, 48, 9, 31});
+            pair.inner[0].dtype = between;
+            pair.inner[0].scale = 0.02F;
+            const Op op = pair;
             const auto run = [&](const KernelCandidate& candidate, bool packs) {
               Numbers y{
                   Describe({2, 48, rows, columns}, out, 0.03F, Layout::kChannelsLast), {}, {}};

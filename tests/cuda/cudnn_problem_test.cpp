@@ -9,11 +9,9 @@
 #include "caffe/cuda/nvidia_libraries.hpp"
 #include "caffe/error.hpp"
 #include "caffe/gpu_libraries.hpp"
-#include "caffe/ops/conv_grad_norm.hpp"
-#include "caffe/ops/conv_into.hpp"
-#include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/norm.hpp"
 #include "caffe/ops/plan_ahead.hpp"
+#include "tests/support/fused_regions.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -164,7 +162,7 @@ size_t NumStatisticsEngines(DType type, const Convolved& asked) {
   const ops::Conv conv{
       {{asked.kernel, asked.kernel}, {asked.stride, asked.stride}, {pad, pad}, {1, 1}, 1}};
   const int64_t size = conv.geometry.OutputSize(0, asked.size);
-  const Op op(ops::ConvStatistics{conv});
+  const Op op(testing::StatisticsOf(conv));
   OperandDesc statistics = Operand({asked.outputs});
   std::vector<OperandDesc> inputs = {
       Operand({256, asked.channels, asked.size, asked.size}, Layout::kChannelsLast),
@@ -174,8 +172,7 @@ size_t NumStatisticsEngines(DType type, const Convolved& asked) {
   for (OperandDesc* operand : {&inputs[0], &inputs[1], &outputs[0]}) operand->dtype = type;
   outputs[1].dtype = outputs[2].dtype = DType::kFloat;
   const auto device = DescribeDevice(DeviceKind::kCuda, "H200");
-  const KernelCandidate& candidate =
-      KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvStatistics))[0];
+  const KernelCandidate& candidate = testing::FirstFor(DeviceKind::kCuda, op);
   EXPECT_EQ(candidate.name, "conv-statistics-cudnn");
   const auto answer = candidate.factory({op, inputs, outputs, *device});
   const Kernel* const kernel = std::get_if<Kernel>(&answer);
@@ -202,67 +199,23 @@ TEST_F(CudnnProblemTest, ConvolutionsSumStatisticsInFloat16) {
   EXPECT_EQ(NumStatisticsEngines(DType::kBFloat16, {64, 64, 3, 1, 56}), 0u);
 }
 
-// The number of engines that compute a convolution's data gradient together with the sums for the
-// gradient of a normalisation; the convolution reads its result after a ReLU.
-size_t NumGradNormEngines(DType type, const Convolved& asked) {
-  const int64_t pad = asked.kernel / 2;
-  const ops::ConvGradData conv{
-      {{asked.kernel, asked.kernel}, {asked.stride, asked.stride}, {pad, pad}, {1, 1}, 1}};
-  const int64_t size = conv.geometry.OutputSize(0, asked.size);
-  const Op op(ops::ConvGradNorm{conv});
-  OperandDesc numbers = Operand({asked.channels});
-  OperandDesc x = Operand({256, asked.channels, asked.size, asked.size}, Layout::kChannelsLast);
-  OperandDesc dy = Operand({256, asked.outputs, size, size}, Layout::kChannelsLast);
-  OperandDesc w = Operand({asked.outputs, asked.channels, asked.kernel, asked.kernel});
-  for (OperandDesc* operand : {&x, &dy, &w}) operand->dtype = type;
-  numbers.dtype = DType::kFloat;
-  const std::vector<OperandDesc> inputs = {dy, w, x, numbers, numbers, numbers, numbers};
-  const std::vector<OperandDesc> outputs = {x, numbers, numbers};
-  const auto device = DescribeDevice(DeviceKind::kCuda, "H200");
-  const KernelCandidate& candidate =
-      KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvGradNorm))[0];
-  EXPECT_EQ(candidate.name, "conv-grad-norm-cudnn");
-  const auto answer = candidate.factory({op, inputs, outputs, *device});
-  const Kernel* const kernel = std::get_if<Kernel>(&answer);
-  return kernel == nullptr ? 0 : kernel->algorithms.size();
-}
-
-// ResNet-50's convolutions that read such a result.
-TEST_F(CudnnProblemTest, GradientsSumForNormalisationsInFloat16) {
-  if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
-  for (const Convolved& asked : std::vector<Convolved>{{64, 64, 3, 1, 56},
-                                                       {64, 256, 1, 1, 56},
-                                                       {128, 128, 3, 1, 28},
-                                                       {128, 128, 3, 2, 56},
-                                                       {128, 512, 1, 1, 28},
-                                                       {256, 256, 3, 1, 14},
-                                                       {256, 1024, 1, 1, 14},
-                                                       {512, 512, 3, 1, 7},
-                                                       {512, 2048, 1, 1, 7}}) {
-    EXPECT_GE(NumGradNormEngines(DType::kFloat16, asked), 1u)
-        << asked.channels << " " << asked.outputs << " " << asked.kernel << " " << asked.stride;
-  }
-  EXPECT_EQ(NumGradNormEngines(DType::kBFloat16, {64, 64, 3, 1, 56}), 0u);
-}
-
 // With bias and ReLU, into channels 64 to 192 of 256.
 TEST_F(CudnnProblemTest, ConvolutionsWriteIntoPartOfATensor) {
   if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
   for (const DType type : {DType::kBFloat16, DType::kFloat16, DType::kFloat}) {
     for (const int64_t kernel : {1, 3, 5}) {
       const int64_t pad = kernel / 2;
-      const Op op(ops::ConvInto{{{{kernel, kernel}, {1, 1}, {pad, pad}, {1, 1}, 1},
-                                 {},
-                                 {{.kind = ops::Pointwise::Kind::kRelu}}},
-                                64});
+      const Op op(testing::IntoOf({{{kernel, kernel}, {1, 1}, {pad, pad}, {1, 1}, 1},
+                                   {},
+                                   {{.kind = ops::Pointwise::Kind::kRelu}}},
+                                  64, {256, 128, 28, 28}));
       std::vector<OperandDesc> inputs = {Operand({256, 96, 28, 28}, Layout::kChannelsLast),
                                          Operand({128, 96, kernel, kernel}), Operand({128}),
                                          Operand({256, 256, 28, 28}, Layout::kChannelsLast)};
       for (const size_t i : {0, 1, 3}) inputs[i].dtype = type;
       inputs[2].dtype = DType::kFloat;
       const std::vector<OperandDesc> outputs = {inputs[3]};
-      const KernelCandidate& candidate =
-          KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvInto))[0];
+      const KernelCandidate& candidate = testing::FirstFor(DeviceKind::kCuda, op);
       EXPECT_EQ(candidate.name, "conv-into-cudnn");
       const auto answer = candidate.factory({op, inputs, outputs, *device_});
       EXPECT_TRUE(std::holds_alternative<Kernel>(answer)) << Name(type) << kernel;
@@ -274,15 +227,14 @@ TEST_F(CudnnProblemTest, ConvolutionsWriteIntoPartOfATensor) {
 // bytes there loses the device, so it must not be proposed.
 TEST_F(CudnnProblemTest, PartsOfATensorAreWrittenAsTheyLie) {
   const auto engines = [&](int64_t offset) {
-    const Op op(ops::ConvInto{{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}}, offset});
+    const Op op(testing::IntoOf({{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}}, offset, {256, 64, 28, 28}));
     const OperandDesc whole = Operand({256, 128, 28, 28}, Layout::kChannelsLast);
     OperandDesc bias = Operand({64});
     bias.present = false;
     const std::vector<OperandDesc> inputs = {Operand({256, 64, 28, 28}, Layout::kChannelsLast),
                                              Operand({64, 64, 3, 3}), bias, whole};
     const std::vector<OperandDesc> outputs = {whole};
-    const KernelCandidate& candidate =
-        KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvInto))[0];
+    const KernelCandidate& candidate = testing::FirstFor(DeviceKind::kCuda, op);
     EXPECT_EQ(candidate.name, "conv-into-cudnn");
     const auto answer = candidate.factory({op, inputs, outputs, *device_});
     const Kernel* const kernel = std::get_if<Kernel>(&answer);

@@ -55,10 +55,10 @@ TEST(CudaBiasGradientsTest, AreSummedBesideTheGradientOfTheRelu) {
   Net fused(Convolutions(), options);
   options.disabled_passes.push_back("fuse-bias-gradients");
   Net plain(Convolutions(), options);
-  EXPECT_EQ(CountOps(fused, "ReluGradSum"), 2);
+  EXPECT_EQ(CountOps(fused, "ReluGrad+SumToAxes"), 2);
   EXPECT_EQ(CountOps(fused, "ReluGrad"), 0);
   EXPECT_EQ(CountOps(plain, "ReluGrad"), 2);
-  EXPECT_EQ(CountOps(cpu, "ReluGradSum"), 0);
+  EXPECT_EQ(CountOps(cpu, "ReluGrad+SumToAxes"), 0);
   for (int pass = 0; pass < 2; ++pass) {
     const float loss = fused.ForwardBackward();
     for (Net* other : {&plain, &cpu}) {

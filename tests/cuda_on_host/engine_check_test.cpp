@@ -11,9 +11,9 @@
 
 #include "caffe/cuda/gradient_epilogue.hpp"
 #include "caffe/device/device_fault.hpp"
-#include "caffe/ops/conv_grad_norm.hpp"
-#include "caffe/ops/conv_statistics.hpp"
+#include "caffe/ops/norm.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/fused_regions.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "work_queue.hpp"
 
@@ -269,16 +269,14 @@ TEST_P(CudaEngineCheckTest, TakesAKernelThatHasNoOther) {
 TEST(CudaEngineCheckOutputsTest, ComparesEachOutput) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   const testing::TemporaryFolder folder;
-  const Op op(ops::ConvStatistics{{{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}});
+  const Op op(testing::StatisticsOf({{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}));
   const OperandDesc image = ChannelsLastOperand({2, 16, 6, 5}, DType::kFloat16);
   const OperandDesc numbers = ChannelsLastOperand({16}, DType::kFloat, Layout::kPlain);
   const std::vector<OperandDesc> inputs = {
       image, ChannelsLastOperand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain)};
   const std::vector<OperandDesc> outputs = {image, numbers, numbers};
   const KernelRequest request{op, inputs, outputs, *device};
-  const auto make = [&] {
-    return KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())[0].factory(request);
-  };
+  const auto make = [&] { return testing::FirstFor(DeviceKind::kCuda, op).factory(request); };
   for (const int wrong : {-1, 0, 1, 2}) {
     Kernel fused = std::get<Kernel>(make());
     fused.name = "fused";
@@ -300,7 +298,7 @@ TEST(CudaEngineCheckOutputsTest, LeavesOutWhatIsUpdatedInPlace) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   const testing::TemporaryFolder folder;
   const Op op(
-      ops::ConvStatistics{{{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}, ops::UpdateRunningStatistics{}});
+      testing::StatisticsOf({{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}, ops::UpdateRunningStatistics{}));
   const OperandDesc image = ChannelsLastOperand({2, 16, 6, 5}, DType::kFloat16);
   const OperandDesc numbers = ChannelsLastOperand({16}, DType::kFloat, Layout::kPlain);
   const OperandDesc one = ChannelsLastOperand({1}, DType::kFloat, Layout::kPlain);
@@ -308,9 +306,7 @@ TEST(CudaEngineCheckOutputsTest, LeavesOutWhatIsUpdatedInPlace) {
       image, ChannelsLastOperand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain)};
   const std::vector<OperandDesc> outputs = {image, numbers, numbers, numbers, numbers, one};
   const KernelRequest request{op, inputs, outputs, *device};
-  const auto make = [&] {
-    return KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())[0].factory(request);
-  };
+  const auto make = [&] { return testing::FirstFor(DeviceKind::kCuda, op).factory(request); };
   Kernel fused = std::get<Kernel>(make());
   fused.name = "fused";
   AlgorithmCache cache(folder.path("algorithms.tsv"));
@@ -322,21 +318,17 @@ TEST(CudaEngineCheckOutputsTest, LeavesOutWhatIsUpdatedInPlace) {
 TEST(CudaEngineCheckOutputsTest, VariancesArePositive) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   const testing::TemporaryFolder folder;
-  const Op op(ops::ConvGradNorm{{{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}});
+  const Op op(ops::BatchNormGrad{});
   const OperandDesc image = ChannelsLastOperand({2, 16, 6, 5}, DType::kFloat16);
   const OperandDesc numbers = ChannelsLastOperand({16}, DType::kFloat, Layout::kPlain);
-  const OperandDesc weights = ChannelsLastOperand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain);
-  const std::vector<OperandDesc> inputs = {image,   weights, image,  numbers,
-                                           numbers, numbers, numbers};
+  const std::vector<OperandDesc> inputs = {image, numbers, numbers, image, numbers};
   const std::vector<OperandDesc> outputs = {image, numbers, numbers};
   const KernelRequest request{op, inputs, outputs, *device};
-  const auto make = [&] {
-    return KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())[0].factory(request);
-  };
+  const auto make = [&] { return testing::FirstFor(DeviceKind::kCuda, op).factory(request); };
   Kernel fused = std::get<Kernel>(make());
   fused.name = "fused";
   AlgorithmCache cache(folder.path("algorithms.tsv"));
-  const EngineCheck check{cache, kKey, false, {ops::ConvGradNorm::kVariance}};
+  const EngineCheck check{cache, kKey, false, {ops::BatchNormGrad::kVariance}};
   EXPECT_EQ(std::get<Kernel>(CheckedKernel(request, check, fused, make)).name, "fused");
 }
 

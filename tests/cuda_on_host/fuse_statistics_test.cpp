@@ -92,9 +92,10 @@ TEST_F(CudaFuseStatisticsTest, ChangesNoNumberBeyondRounding) {
   Net fused(Residual(), options);
   options.disabled_passes = {"fuse-statistics"};
   Net plain(Residual(), options);
-  EXPECT_THAT(LayersOf(fused, "ConvStatistics"), ElementsAre("a", "b"));
+  EXPECT_THAT(LayersOf(fused, "Conv+ChannelStatistics+UpdateRunningStatistics"),
+              ElementsAre("a", "b"));
   EXPECT_THAT(LayersOf(fused, "BatchNorm"), ElementsAre("stem_bn"));
-  EXPECT_THAT(LayersOf(plain, "ConvStatistics"), IsEmpty());
+  EXPECT_THAT(LayersOf(plain, "Conv+ChannelStatistics+UpdateRunningStatistics"), IsEmpty());
   for (int pass = 0; pass < 3; ++pass)
     EXPECT_NEAR(fused.ForwardBackward(), plain.ForwardBackward(), 1e-3);
   ExpectNearParameters(fused, plain);
@@ -110,12 +111,18 @@ TEST_F(CudaFuseStatisticsTest, LeavesAloneWhatNoEngineServes) {
                                      ConvOptions{.group = 2}, ConvOptions{.has_bias = true}}) {
     const NetParameter param =
         ClassifierNet(ConvAndNorm("stem", "data", {}) + ConvAndNorm("a", "stem", options), "a");
-    EXPECT_THAT(LayersOf(Net(param, Options(FP16)), "ConvStatistics"), IsEmpty());
+    EXPECT_THAT(
+        LayersOf(Net(param, Options(FP16)), "Conv+ChannelStatistics+UpdateRunningStatistics"),
+        IsEmpty());
   }
   for (const Precision precision : {FP32, BF16})
-    EXPECT_THAT(LayersOf(Net(Residual(), Options(precision)), "ConvStatistics"), IsEmpty());
+    EXPECT_THAT(LayersOf(Net(Residual(), Options(precision)),
+                         "Conv+ChannelStatistics+UpdateRunningStatistics"),
+                IsEmpty());
   Caffe::set_mode(Caffe::CPU);
-  EXPECT_THAT(LayersOf(Net(Residual(), Options(FP16)), "ConvStatistics"), IsEmpty());
+  EXPECT_THAT(
+      LayersOf(Net(Residual(), Options(FP16)), "Conv+ChannelStatistics+UpdateRunningStatistics"),
+      IsEmpty());
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 // few numbers.
 #include <gtest/gtest.h>
 
-#include "caffe/ops/batch_norm_relu_grad.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/norm.hpp"
+#include "tests/support/fused_regions.hpp"
 #include "work_queue.hpp"
 
 namespace caffe {
@@ -44,8 +44,7 @@ int64_t LaunchesOf(const Op& op, const std::vector<TensorDesc>& inputs,
   };
   add(inputs, &asked_inputs, &views_in);
   add(outputs, &asked_outputs, &views_out);
-  const KernelCandidate& first =
-      KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type()).front();
+  const KernelCandidate& first = testing::FirstFor(DeviceKind::kCuda, op);
   const Kernel kernel = std::get<Kernel>(first.factory({op, asked_inputs, asked_outputs, *device}));
   memory.push_back(device->Allocate(kernel.workspace_bytes));
   KernelContext ctx;
@@ -68,7 +67,8 @@ TEST(CudaNormLaunchesTest, AreFourForALayerAndStep) {
   EXPECT_EQ(LaunchesOf(ops::BatchNorm{1e-5, relu, ops::UpdateRunningStatistics{}}, {x, c, c},
                        {x, c, c, c, c, one}),
             2);
-  EXPECT_EQ(LaunchesOf(ops::BatchNormReluGrad{}, {x, c, c, x, c, c}, {x, c, c}), 2);
+  EXPECT_EQ(LaunchesOf(testing::BatchNormReluGrad(1e-5, x.shape), {x, c, c, x, c, c}, {x, c, c}),
+            2);
   EXPECT_EQ(LaunchesOf(ops::BatchNormGrad{}, {x, c, c, x, c}, {x, c, c}), 2);
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "caffe/cuda/channel_statistics.hpp"
+#include "tests/support/fused_regions.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -37,7 +38,7 @@ class Statistics {
     KernelContext ctx;
     ctx.outputs = outputs;
     ctx.stream = &device->compute_stream();
-    StatisticsOfSums(ops::ConvStatistics{}, ctx, sums_.data(), squares_.data());
+    StatisticsOfSums(ConvStatistics(testing::StatisticsOf({})), ctx, sums_.data(), squares_.data());
     device->Synchronize();
   }
 

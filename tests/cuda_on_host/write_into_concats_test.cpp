@@ -9,7 +9,7 @@
 #include "caffe/graph/graph.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
-#include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/convert.hpp"
 #include "tests/support/planned_ops.hpp"
 
 namespace caffe {
@@ -73,7 +73,7 @@ TEST_F(CudaWriteIntoConcatsTest, GivesTheSameBitsInNoMoreMemory) {
     Net fused(Inception(), options);
     options.disabled_passes = {"write-into-concats"};
     Net plain(Inception(), options);
-    EXPECT_EQ(CountOps(fused, "ConvInto"), 4);
+    EXPECT_EQ(CountOps(fused, "Conv+InsertChannels"), 4);
     EXPECT_EQ(CountOps(fused, "Concat"), 0);
     EXPECT_EQ(CountOps(plain, "Concat"), 1);
     EXPECT_LE(fused.graph().arena_bytes, plain.graph().arena_bytes);
@@ -94,9 +94,10 @@ TEST_F(CudaWriteIntoConcatsTest, TheTensorsOfAChainHaveOnePlace) {
   const Net net(Inception(), Options());
   int chained = 0;
   for (const Node* node : net.graph().ScheduledNodes()) {
-    if (node->op.As<ops::ConvInto>() == nullptr) continue;
-    const Value* whole = node->inputs[ops::ConvInto::kWhole];
-    if (whole == nullptr) continue;
+    const auto* region = node->op.As<ops::Fused>();
+    const int place = region == nullptr ? -1 : region->InputOf(1, ops::InsertChannels::kWhole);
+    if (place < 0) continue;
+    const Value* whole = node->inputs[static_cast<size_t>(place)];
     ++chained;
     EXPECT_EQ(whole->arena_offset, node->outputs[0]->arena_offset);
   }
@@ -106,7 +107,7 @@ TEST_F(CudaWriteIntoConcatsTest, TheTensorsOfAChainHaveOnePlace) {
 TEST_F(CudaWriteIntoConcatsTest, LeavesAloneWhatIsNoConvolutionsAlone) {
   const std::string a = Conv("a", "stem", 16, 1), b = Conv("b", "stem", 8, 3);
   const auto into = [](const NetParameter& param, NetOptions options) {
-    return CountOps(Net(param, options), "ConvInto");
+    return CountOps(Net(param, options), "Conv+InsertChannels");
   };
   EXPECT_EQ(into(Inception(a + b, {"a", "b"}), Options()), 2);
   EXPECT_EQ(into(Inception(a + b, {"a", "b", "pool"}), Options()), 0);

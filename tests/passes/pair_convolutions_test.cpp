@@ -15,6 +15,7 @@
 #include "tests/support/blob_ranges.hpp"
 #include "tests/support/blob_values.hpp"
 #include "tests/support/net_of.hpp"
+#include "tests/support/planned_ops.hpp"
 #include "tests/support/quantised_nets.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -71,11 +72,7 @@ class PairConvolutionsTest : public ::testing::Test {
     return net;
   }
 
-  static int Pairs(const Net& net) {
-    const auto nodes = net.graph().ScheduledNodes();
-    return static_cast<int>(std::ranges::count_if(
-        nodes, [](const Node* node) { return node->op.name() == "ConvPair"; }));
-  }
+  static int Pairs(const Net& net) { return testing::CountOps(net, "Conv+Conv"); }
 };
 
 TEST_F(PairConvolutionsTest, ABlockIsPairedInFloatAndIn16Bits) {
@@ -83,8 +80,9 @@ TEST_F(PairConvolutionsTest, ABlockIsPairedInFloatAndIn16Bits) {
     const auto net = Make(Input(9, 12) + Block(), precision);
     EXPECT_EQ(Pairs(*net), 1) << Precision_Name(precision);
     for (const Node* node : net->graph().ScheduledNodes()) {
-      if (node->op.name() == "ConvPair") {
-        EXPECT_EQ(node->op.Attributes(), "kernel 1x1, relu; kernel 3x3, pad 1x1, group 48, relu");
+      if (testing::NameOf(node->op) == "Conv+Conv") {
+        EXPECT_EQ(node->op.Attributes(),
+                  "Conv[kernel 1x1, relu] Conv[kernel 3x3, pad 1x1, group 48, relu]");
         EXPECT_THAT(node->kernel.name, ::testing::StartsWith("conv-pair-"));
         EXPECT_EQ(node->layers.size(), 4U);
       }

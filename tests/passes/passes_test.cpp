@@ -298,12 +298,11 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
     EXPECT_THAT(ErrorText<InvalidArgument>([&] { Reusing(ConvRelu(), {name}); }),
                 HasSubstr(StrCat("'", name,
                                  "' is no pass that can be disabled; those are: "
-                                 "capture-graph, fold-constants, fuse-epilogues, hoist-strides, "
-                                 "fuse-gradient-epilogues, fuse-bias-gradients, recompute-signs, "
-                                 "fuse-norm-gradients, "
-                                 "fuse-statistics, fuse-running-statistics, "
+                                 "capture-graph, fold-constants, fuse, fuse-epilogues, "
+                                 "hoist-strides, fuse-gradient-epilogues, fuse-bias-gradients, "
+                                 "recompute-signs, fuse-statistics, fuse-running-statistics, "
                                  "simplify-conversions, recompute-activations, "
-                                 "keep-weight-copies, channels-last-filters, "
+                                 "keep-weight-copies, channels-last-filters, fuse-images, "
                                  "pair-convolutions, write-into-concats, concat-in-place")));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));

@@ -7,8 +7,8 @@
 
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
-#include "caffe/ops/conv_into.hpp"
-#include "caffe/ops/conv_pair.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/fused.hpp"
 #include "caffe/ops/gemm.hpp"
 #include "tests/support/blob_ranges.hpp"
 #include "tests/support/folders.hpp"
@@ -26,8 +26,7 @@ double FlopsOfProducts(const Net& net) {
   double flops = 0;
   for (const Node* node : net.graph().ScheduledNodes()) {
     const Op& op = node->op;
-    const bool is_product = op.As<ops::Conv>() != nullptr || op.As<ops::ConvInto>() != nullptr ||
-                            op.As<ops::ConvPair>() != nullptr ||
+    const bool is_product = op.As<ops::Conv>() != nullptr || op.As<ops::Fused>() != nullptr ||
                             op.As<ops::ConvGradData>() != nullptr || op.As<ops::Gemm>() != nullptr;
     if (is_product) flops += node->Flops();
   }
@@ -94,7 +93,7 @@ TEST(PlanFlopsTest, AreThoseOfFloatInNarrowTypes) {
 TEST(PlanFlopsTest, BytesAreThoseOfThePart) {
   const Net net(testing::ParseNet(kFire), Inference(BF16));
   for (const Node* node : net.graph().ScheduledNodes()) {
-    if (node->op.As<ops::ConvInto>() == nullptr) continue;
+    if (node->op.As<ops::Fused>() == nullptr) continue;
     const double whole = static_cast<double>(node->outputs[0]->desc.bytes());
     const double inputs = static_cast<double>(node->inputs[0]->desc.bytes()) +
                           static_cast<double>(node->inputs[1]->desc.bytes());

@@ -9,10 +9,12 @@
 #include "caffe/blob.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
-#include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/conv.hpp"
 #include "tests/support/blob_ranges.hpp"
 #include "tests/support/blob_values.hpp"
+#include "tests/support/fused_regions.hpp"
 #include "tests/support/net_of.hpp"
+#include "tests/support/planned_ops.hpp"
 #include "tests/support/quantised_nets.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -21,10 +23,10 @@ namespace {
 
 // Returns whether this build and processor have a kernel other than the reference.
 bool HasKernel(DType data) {
-  const auto& candidates =
-      KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::ConvInto));
+  const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Fused));
+  const Op region = testing::IntoOf(ops::Conv{}, 0, {1, 1, 1, 1});
   return std::ranges::any_of(candidates, [&](const KernelCandidate& one) {
-    return one.rank < KernelRank::kReference && one.Serves({data, DType::kFloat});
+    return one.rank < KernelRank::kReference && one.Serves(region, {data, DType::kFloat});
   });
 }
 
@@ -68,9 +70,7 @@ std::unique_ptr<Net> MakeFire(const std::string& layers, Precision precision,
 }
 
 int Intos(const Net& net) {
-  return static_cast<int>(std::ranges::count_if(net.graph().ScheduledNodes(), [](const Node* node) {
-    return node->op.As<ops::ConvInto>() != nullptr;
-  }));
+  return testing::CountOps(net, "Conv+InsertChannels");
 }
 
 TEST(WriteIntoConcatsTest, InBFloat16NumbersAreThoseWithoutIt) {

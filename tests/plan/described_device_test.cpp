@@ -66,7 +66,7 @@ TEST_P(DescribedDeviceTest, ConvolutionsAndProductsRunByTheVendorsLibraries) {
     workspace = std::max(workspace, static_cast<int64_t>(node->kernel.workspace_bytes));
   for (const PlanStep& step : PlanSteps(net)) {
     ASSERT_NE(step.kernel, "") << step.op;
-    if (StartsWith(step.op, "Conv[") || StartsWith(step.op, "ConvInto[")) ++convolutions;
+    if (StartsWith(step.op, "Conv[") || StartsWith(step.op, "Fused[Conv[")) ++convolutions;
     if (StartsWith(step.op, "Conv")) {
       EXPECT_THAT(step.kernel, ::testing::HasSubstr("-cudnn"))
           << step.op << ::testing::PrintToString(step.refusals);

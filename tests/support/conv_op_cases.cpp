@@ -1,9 +1,6 @@
 #include "caffe/ops/conv.hpp"
-#include "caffe/ops/conv_grad_norm.hpp"
-#include "caffe/ops/conv_into.hpp"
-#include "caffe/ops/conv_pair.hpp"
-#include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/norm.hpp"
+#include "tests/support/fused_regions.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -44,7 +41,6 @@ void AddConvPairCases(std::vector<OpCase>* cases) {
       {"NotPointwise", {1, 6, 8, 7}, 4, {{3, 2}, {2, 1}, {1, 0}, {1, 1}, 2}, pointwise},
   };
   for (const ConvPairShape& shape : shapes) {
-    const ops::ConvPair pair = {{shape.first}, {shape.second}};
     const int64_t outputs = shape.hidden;
     std::vector<int64_t> y = {shape.x[0], outputs};
     std::vector<int64_t> w = {shape.hidden, shape.x[1] / shape.first.group};
@@ -55,20 +51,20 @@ void AddConvPairCases(std::vector<OpCase>* cases) {
       second_w.push_back(shape.second.kernel[i]);
     }
     const CaseOperand bias = T({shape.hidden}).Wide();
-    const auto add = [&](const std::string& name, const ops::ConvPair& op, CaseOperand first_bias,
+    const Shape between{shape.x[0], shape.hidden, shape.first.OutputSize(0, shape.x[2]),
+                        shape.first.OutputSize(1, shape.x[3])};
+    const auto add = [&](const std::string& name, const ops::Epilogue& first,
+                         const ops::Epilogue& second, CaseOperand first_bias,
                          CaseOperand second_bias) {
       cases->push_back(
           {"ConvPair" + name + shape.name,
-           op,
+           PairOf({shape.first, {}, first}, {shape.second, {}, second}, between),
            {T(shape.x), T(w), std::move(first_bias), T(second_w), std::move(second_bias)},
            {T(y)}});
     };
-    ops::ConvPair relus = pair;
-    relus.first.epilogue = {Relu()};
-    relus.second.epilogue = {Relu(0.25F)};
-    add("", pair, bias, bias);
-    add("Relus", relus, bias, bias);
-    add("NoBias", relus, Absent(), Absent());
+    add("", {}, {}, bias, bias);
+    add("Relus", {Relu()}, {Relu(0.25F)}, bias, bias);
+    add("NoBias", {Relu()}, {Relu(0.25F)}, Absent(), Absent());
   }
 }
 
@@ -129,21 +125,13 @@ void AddConvCases(std::vector<OpCase>* cases) {
         {T(shape.x), T(w), Absent(), bias, bias}, {T(y)});
     std::vector<int64_t> whole = y;
     whole[1] += 13;
-    add("ConvInto", ops::ConvInto{{g, {}, {Relu()}}, 5}, {T(shape.x), T(w), bias, T(whole)},
+    add("ConvInto", IntoOf({g, {}, {Relu()}}, 5, Shape(y)), {T(shape.x), T(w), bias, T(whole)},
         {T(whole)});
     const CaseOperand statistics = T({shape.outputs}).Wide();
-    add("ConvStatistics", ops::ConvStatistics{{g}}, {T(shape.x), T(w)},
-        {T(y), statistics, statistics});
-    add("ConvStatisticsRunning",
-        ops::ConvStatistics{{g}, ops::UpdateRunningStatistics{0.9, 12, false}}, {T(shape.x), T(w)},
-        {T(y), statistics, statistics, statistics, statistics, Absent()});
+    add("ConvStatistics", StatisticsOf({g}), {T(shape.x), T(w)}, {T(y), statistics, statistics});
+    add("ConvStatisticsRunning", StatisticsOf({g}, ops::UpdateRunningStatistics{0.9, 12, false}),
+        {T(shape.x), T(w)}, {T(y), statistics, statistics, statistics, statistics, Absent()});
     const CaseOperand y_of_x = T(shape.x);
-    // Terms of one sign, because cancellation in sums is not the kernel's fault.
-    const CaseOperand inner = T({shape.x[1]}).Wide();
-    add("ConvGradNorm", ops::ConvGradNorm{{g}, 1e-3},
-        {T(y).In(0, 1), T(w).In(0, 1), y_of_x, inner.In(-2, -1.5), inner.In(0.5, 2),
-         inner.In(0.5, 1), inner.In(-2, -1)},
-        {T(shape.x), inner, inner});
     add("ConvGradData", ops::ConvGradData{g}, {T(y), T(w)}, {T(shape.x)});
     add("ConvGradDataRelu", ops::ConvGradData{g, {}, {{Kind::kReluGrad, 0, 0, 2}}},
         {T(y), T(w), y_of_x}, {T(shape.x)});

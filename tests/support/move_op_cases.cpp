@@ -1,7 +1,7 @@
 #include "caffe/ops/arrays.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/convert.hpp"
-#include "caffe/ops/relu_grad_sum.hpp"
+#include "tests/support/fused_regions.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -58,9 +58,17 @@ void AddMoveCases(std::vector<OpCase>* cases) {
        std::vector<std::vector<int64_t>>{{4, 5, 3, 4}, {2, 16, 5, 7}, {3, 24, 21, 20}, {700, 40}}) {
     const CaseOperand data = T(dims), sums = T({dims[1]}).Wide();
     const std::string suffix = data.shape.ToString();
-    cases->push_back({"ReluGradSum" + suffix, ops::ReluGradSum{}, {data, data}, {data, sums}, {1}});
+    cases->push_back({"ReluGradSum" + suffix, ReluGradSum(), {data, data}, {data, sums}, {1}});
     cases->push_back(
-        {"ReluGradSumLeaky" + suffix, ops::ReluGradSum{0.1f}, {data, data}, {data, sums}, {1}});
+        {"ReluGradSumLeaky" + suffix, ReluGradSum(0.1f), {data, data}, {data, sums}, {1}});
+  }
+  for (const bool has_whole : {true, false}) {
+    const CaseOperand y = T({2, 16, 3, 5}), other = has_whole ? y : Absent();
+    const int64_t channels = has_whole ? 6 : 16;  // without a whole, other channels are not written
+    cases->push_back({has_whole ? "InsertChannels" : "InsertAllChannels",
+                      ops::InsertChannels{has_whole ? 8 : 0, channels},
+                      {T({2, channels, 3, 5}), other},
+                      {y}});
   }
   cases->push_back({"ScaleShift300", ops::ScaleShift{{1, 1}}, {wide, c, c}, {wide}});
   cases->push_back({"SumOfProducts300", ops::SumToAxes{{1, 1}}, {wide, wide}, {c}, {0}});

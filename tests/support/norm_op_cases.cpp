@@ -1,7 +1,6 @@
-#include "caffe/ops/batch_norm_relu_grad.hpp"
-#include "caffe/ops/conv_grad_norm.hpp"
 #include "caffe/ops/fold.hpp"
 #include "caffe/ops/norm.hpp"
+#include "tests/support/fused_regions.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -53,13 +52,11 @@ void AddNormCases(std::vector<OpCase>* cases) {
     }
     const std::vector<CaseOperand> of_relu = {x, c, variance, x, c, c},
                                    unscaled = {x, c, variance, x, Absent(), Absent()};
-    add("BatchNormReluGrad", ops::BatchNormReluGrad{1e-3}, of_relu, {x, c, c}, {1, 2});
-    add("BatchNormReluGradUnscaled", ops::BatchNormReluGrad{1e-3}, unscaled, {x});
-    add("BatchNormReluGradNoData", ops::BatchNormReluGrad{1e-3}, of_relu, {Absent(), c, c}, {1, 2});
-    const std::vector<CaseOperand> of_sums = {x, c, variance, x, c, c, c};
-    add("BatchNormGradOfSums", ops::BatchNormGradOfSums{1e-3}, of_sums, {x, c, c}, {1, 2});
-    add("BatchNormGradOfSumsNoData", ops::BatchNormGradOfSums{1e-3}, of_sums, {Absent(), c, c},
+    add("BatchNormReluGrad", BatchNormReluGrad(1e-3, x.shape), of_relu, {x, c, c}, {1, 2});
+    add("BatchNormReluGradUnscaled", BatchNormReluGrad(1e-3, x.shape), unscaled, {x});
+    add("BatchNormReluGradNoData", BatchNormReluGrad(1e-3, x.shape), of_relu, {Absent(), c, c},
         {1, 2});
+    add("ChannelStatistics", ops::ChannelStatistics{}, {x}, {c, c});
     const std::vector<int64_t> rows = {channels, 3, 2};
     const CaseOperand w = T(rows).Wide();
     add("FoldChannels", ops::FoldChannels{1e-3}, {w, c, c, variance, one, c, c}, {w, c});

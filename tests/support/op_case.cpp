@@ -190,12 +190,6 @@ std::optional<CaseResult> Run(const OpCase& test, Device& device, const KernelCa
   return CaseResult{prepared.Outputs(), algorithm};
 }
 
-bool Fuses(const KernelCandidate& candidate, const Op& op) {
-  const ops::Epilogue* epilogue = op.epilogue();
-  return epilogue == nullptr || epilogue->empty() ||
-         (candidate.traits.fuses != nullptr && candidate.traits.fuses(*epilogue));
-}
-
 std::vector<OperandDesc> DescribeAll(const std::vector<CaseOperand>& operands, OperandSet followers,
                                      DType dtype, Layout layout) {
   std::vector<OperandDesc> descs;
@@ -331,7 +325,7 @@ std::optional<CaseResult> RunCase(const OpCase& test, Device& device,
                                   bool accumulates, const CaseData& data, int runs,
                                   std::string* refusal) {
   const DType compute = dtype == DType::kDouble ? dtype : DType::kFloat;
-  if (!candidate.Serves({dtype, compute}) || !Fuses(candidate, test.op)) {
+  if (!candidate.Serves(test.op, {dtype, compute})) {
     if (refusal != nullptr) *refusal = "does not declare it";
     return std::nullopt;
   }
@@ -347,10 +341,8 @@ std::optional<CaseSpeed> MeasureCase(const OpCase& test, Device& device,
   const LayoutRule rule = test.op.layout_rule();
   const auto in = DescribeAll(test.inputs, rule.inputs, dtype, layout);
   const auto out = DescribeAll(test.outputs, rule.outputs, dtype, layout);
-  if (!candidate.Serves({dtype, dtype == DType::kDouble ? dtype : DType::kFloat}) ||
-      !Fuses(candidate, test.op)) {
-    return std::nullopt;
-  }
+  const DType compute = dtype == DType::kDouble ? dtype : DType::kFloat;
+  if (!candidate.Serves(test.op, {dtype, compute})) return std::nullopt;
   std::optional<Kernel> kernel = MakeKernel(test, device, candidate, in, out, {}, nullptr);
   if (!kernel) return std::nullopt;
   PreparedCase prepared(test, device, std::move(*kernel), in, out);

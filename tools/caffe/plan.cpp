@@ -61,8 +61,9 @@ class Plan : public Command {
                  "Also run each kernel by itself on made-up operands and print what an iteration "
                  "will take. Times are kept for the next plan");
     app.add_flag("--passes", passes_,
-                 "Also print the time of each pass of the compiler, and the nodes before and after "
-                 "it (with --json always)");
+                 "Also print the time of each pass of the compiler, the nodes before and after it, "
+                 "and for each fusion how often it was applied and why kernels refused it (with "
+                 "--json always)");
     app.add_flag("--trade_offs", trade_offs_,
                  "Also print what less memory would cost: plans that recompute more and more of "
                  "forward in backward (see --memory_limit)");

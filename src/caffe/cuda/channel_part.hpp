@@ -5,7 +5,11 @@
 
 namespace caffe::cuda {
 
-// For ConvInto: copies `whole` if the result does not share its memory.
-void KeepOtherChannels(const KernelContext& ctx);
+// True for the region Conv(x, w, bias) -> part, InsertChannels(part, whole) -> y if engines may
+// compute it.
+bool IsConvInto(const Op& op);
+
+// Copies the input `whole` if output 0 does not share its memory; -1: there is none.
+void KeepOtherChannels(const KernelContext& ctx, int whole);
 
 }  // namespace caffe::cuda

@@ -1,31 +1,33 @@
-// Statistics of a convolution's result and the running statistics: the second part of
-// ConvStatistics.
+// Statistics of a convolution's result and the running statistics, from sums that an engine has
+// computed with the result.
 #pragma once
 
-#include <functional>
+#include <optional>
 
-#include "caffe/ops/conv_statistics.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/fused.hpp"
 #include "caffe/ops/kernel.hpp"
+#include "caffe/ops/norm.hpp"
 
 namespace caffe::cuda {
 
-// Computes the statistics in one pass over the result.
-class ChannelStatistics {
- public:
-  ChannelStatistics(const ops::ConvStatistics& op, const TensorDesc& y, Device& device);
-  size_t workspace_bytes() const { return workspace_bytes_; }
-  // Reads the output kY, writes the other outputs.
-  void Run(const KernelContext& ctx, void* workspace) const { run_(ctx, workspace); }
+// The region Conv(x, w) -> y, ChannelStatistics(y) -> mean, variance
+// [, UpdateRunningStatistics(mean, variance) -> running].
+struct ConvStatistics {
+  enum Input { kX, kW };
+  enum Output { kY, kMean, kVariance, kRunning };
+  ops::Conv conv;
+  std::optional<ops::UpdateRunningStatistics> running;
 
- private:
-  std::function<void(const KernelContext&, void* workspace)> run_;
-  size_t workspace_bytes_ = 0;
+  explicit ConvStatistics(const ops::Fused& region);
+  static bool IsFor(const Op& op);
+  // Why no engine computes it; empty if one may.
+  static std::string WhyNot(const Op& op, std::span<const OperandDesc> inputs, const Device&);
 };
 
-// Computes statistics from each channel's sum and sum of squares, as floats from an engine. The
-// variance is their difference, so if it is below 1e-4 of the mean's square, the channel is read
-// again.
-void StatisticsOfSums(const ops::ConvStatistics& op, const KernelContext& ctx, const float* sums,
+// Computes statistics from each channel's sum and sum of squares, as floats. The variance is their
+// difference, so if it is below 1e-4 of the mean's square, the channel is read again.
+void StatisticsOfSums(const ConvStatistics& op, const KernelContext& ctx, const float* sums,
                       const float* squares);
 
 }  // namespace caffe::cuda

@@ -189,6 +189,13 @@ struct PassReport {
   size_t nodes_before = 0, nodes_after = 0;
 };
 
+// Report on one row of the table of fusions.
+struct FusionReport {
+  std::string row;
+  int fired = 0;                      // nodes that it rewrote
+  std::vector<std::string> refusals;  // "conv1: why a kernel did not serve it"
+};
+
 class Graph {
  public:
   explicit Graph(CompileOptions options) : options(std::move(options)) {}
@@ -228,6 +235,7 @@ class Graph {
   int64_t arena_bytes = 0;
   int64_t workspace_bytes = 0;
   std::vector<PassReport> pass_reports;  // in the order in which passes ran
+  std::deque<FusionReport> fusion_reports;
 
  private:
   std::unique_ptr<Node> MakeNode(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs);

@@ -1,9 +1,22 @@
 #include "caffe/graph/shared_parts.hpp"
 
-#include "caffe/ops/conv_into.hpp"
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/fused.hpp"
 
 namespace caffe {
+
+namespace {
+
+// The tensor whose other channels the node leaves as they are; null if there is none.
+const Value* WholeBefore(const Node& node) {
+  const auto* region = node.op.As<ops::Fused>();
+  if (region == nullptr || region->members.back().op.As<ops::InsertChannels>() == nullptr)
+    return nullptr;
+  const int whole = region->InputOf(region->members.size() - 1, ops::InsertChannels::kWhole);
+  return whole < 0 ? nullptr : node.inputs[static_cast<size_t>(whole)].value;
+}
+
+}  // namespace
 
 std::vector<SharedPart> SharedParts(const Node& node) {
   std::vector<SharedPart> parts;
@@ -20,9 +33,8 @@ std::vector<SharedPart> SharedParts(const Node& node) {
     const int64_t inner = ops::AroundAxis(whole, slice->axis).inner;
     const auto element = static_cast<int64_t>(SizeOf(whole.dtype));
     parts.push_back({node.outputs[0], node.inputs[0], slice->offset * inner * element});
-  } else if (node.op.As<ops::ConvInto>() != nullptr &&
-             node.inputs[ops::ConvInto::kWhole] != nullptr) {
-    parts.push_back({node.inputs[ops::ConvInto::kWhole], node.outputs[0], 0});
+  } else if (const Value* whole = WholeBefore(node)) {
+    parts.push_back({whole, node.outputs[0], 0});
   } else if (node.op.is_view() && node.inputs[0] != nullptr && node.outputs[0] != nullptr) {
     parts.push_back({node.outputs[0], node.inputs[0], 0});
   }

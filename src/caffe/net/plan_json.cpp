@@ -70,6 +70,13 @@ std::string FormatPlanJson(const Net& net, const PlanReport& report) {
     PutJson(object, "nodes_before", pass.nodes_before);
     PutJson(object, "nodes_after", pass.nodes_after);
   }
+  for (const PlanFusion& fusion : PlanFusions(net)) {
+    JsonObject* object = AddJson(&root, "fusions");
+    PutJson(object, "name", fusion.row);
+    PutJson(object, "applied", fusion.fired);
+    MakeJsonList(object, "refusals");
+    for (const std::string& refusal : fusion.refusals) AddJson(object, "refusals", refusal);
+  }
   PutMemory(report.memory, JsonField(&root, "memory"));
   if (report.times) PutTimes(*report.times, JsonField(&root, "times"));
   PutJson(&root, "parameter_count", report.memory.parameter_count);

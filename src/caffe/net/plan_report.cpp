@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "caffe/core/join_refusals.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/graph/weight_copies.hpp"
@@ -70,6 +71,18 @@ std::vector<PlanPass> PlanPasses(const Net& net) {
   for (const PassReport& report : net.graph().pass_reports)
     passes.push_back({report.name, report.seconds, report.nodes_before, report.nodes_after});
   return passes;
+}
+
+std::vector<PlanFusion> PlanFusions(const Net& net) {
+  std::vector<PlanFusion> fusions;
+  for (const FusionReport& report : net.graph().fusion_reports) {
+    if (fusions.empty() || fusions.back().row != report.row) fusions.push_back({report.row});
+    PlanFusion& fusion = fusions.back();
+    fusion.fired += report.fired;
+    fusion.refusals.insert(fusion.refusals.end(), report.refusals.begin(), report.refusals.end());
+  }
+  for (PlanFusion& fusion : fusions) fusion.refusals = JoinRefusals(fusion.refusals);
+  return fusions;
 }
 
 PlanMemory MemoryOfPlan(const Net& net, int solver_states) {

@@ -90,6 +90,30 @@ std::string FormatPasses(const Net& net) {
   return std::move(out).str();
 }
 
+// "a, b, c and 49 more: reason" from a refusal of many layers.
+std::string Shortened(const std::string& refusal) {
+  constexpr int kMostNames = 3;
+  const size_t end = refusal.find(": ");
+  size_t cut = 0;
+  for (int i = 0; i < kMostNames && cut < end; ++i) cut = refusal.find(", ", cut + 1);
+  if (cut >= end) return refusal;
+  int others = 0;
+  for (size_t at = cut; at < end; at = refusal.find(", ", at + 1)) ++others;
+  return StrCat(refusal.substr(0, cut), " and ", others, " more", refusal.substr(end));
+}
+
+std::string FormatFusions(const Net& net) {
+  std::ostringstream out;
+  out << "Fusion                    applied\n";
+  for (const PlanFusion& fusion : PlanFusions(net)) {
+    out << std::left << std::setw(26) << fusion.row << std::right << std::setw(7) << fusion.fired
+        << "\n";
+    for (const std::string& refusal : fusion.refusals)
+      out << "  not " << Shortened(refusal) << "\n";
+  }
+  return std::move(out).str();
+}
+
 // ", 0.012 ms" if known, else empty.
 std::string TimeOfStep(const PlanReport& report, size_t step) {
   if (!report.times || !report.times->step_ms[step]) return "";
@@ -201,7 +225,7 @@ std::string FormatPlan(const Net& net, const PlanReport& report) {
   if (const std::optional<size_t> free = net.graph().options.device->FreeBytes())
     out << "Free on it:   " << Size(static_cast<double>(*free)) << "\n";
   if (report.times) out << "\n" << FormatTimes(*report.times);
-  if (report.with_passes) out << "\n" << FormatPasses(net);
+  if (report.with_passes) out << "\n" << FormatPasses(net) << "\n" << FormatFusions(net);
   return std::move(out).str();
 }
 

@@ -91,6 +91,17 @@ struct SliceOf {
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 
+// (part[, whole]) -> (y):  y's channels from `offset` on are those of `part`; the others are copied
+// from `whole`, or not written if it is absent. y may share whole's memory.
+struct CAFFE_EXPORT InsertChannels {
+  static constexpr std::string_view kName = "InsertChannels";
+  enum Input { kPart, kWhole };
+  int64_t offset = 0, channels = 0;  // of the part
+  std::string Attributes() const { return StrCat("offset ", offset); }
+  LayoutRule layout_rule() const { return kFollowBothInputs; }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const { return 0; }
+};
+
 // The function of a host call; its argument is the kernel's context. If it finds, before it writes
 // anything, that its layer's tops have other shapes than the plan assumed, it returns these shapes;
 // the plan is then rebuilt and the call repeated. Otherwise it returns nothing.

@@ -1,6 +1,7 @@
 // Ops between several tensors of one shape.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct EltwiseSum {
   static constexpr bool kInPlace = true;
   std::vector<float> coefficients;
   Epilogue epilogue = {};
+  // True if all coefficients are 1.
+  bool is_plain() const {
+    return std::ranges::all_of(coefficients, [](float c) { return c == 1; });
+  }
   std::string Attributes() const {
     return epilogue.empty() ? "" : EpilogueText(epilogue).substr(2);
   }

@@ -48,6 +48,13 @@ bool KernelCandidate::Serves(const Signature& signature) const {
   return std::ranges::find(traits.signatures, signature) != traits.signatures.end();
 }
 
+bool KernelCandidate::Serves(const Op& op, const Signature& signature) const {
+  const ops::Epilogue* epilogue = op.epilogue();
+  const bool is_plain = epilogue == nullptr || epilogue->empty();
+  return Serves(signature) && IsFor(op) &&
+         (is_plain || (traits.fuses != nullptr && traits.fuses(*epilogue)));
+}
+
 KernelRegistry& KernelRegistry::Get() {
   static KernelRegistry registry;
   return registry;

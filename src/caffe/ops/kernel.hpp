@@ -67,8 +67,9 @@ class KernelContext {
 
   const TensorView& input(int i) const { return inputs[i]; }
   const TensorView& output(int i) const { return outputs[i]; }
+  // A negative index stands for an absent operand.
   bool has_input(int i) const {
-    return i < static_cast<int>(inputs.size()) && inputs[i].data != nullptr;
+    return i >= 0 && i < static_cast<int>(inputs.size()) && inputs[i].data != nullptr;
   }
   // Outputs that are not needed (a gradient cut off by propagate_down) have no memory.
   bool has_output(int i) const {
@@ -170,9 +171,12 @@ struct KernelTraits {
   bool (*fuses)(const ops::Epilogue&) = nullptr;
   // For 8-bit kernels: true if the kernel also reads unsigned numbers.
   bool takes_unsigned = true;
-  // For 8-bit kernels: returns why the kernel does not suit an op with these inputs (still float)
-  // on this device, or an empty string. Null: it suits every op. An op without a suitable kernel
-  // stays float.
+  // True if the kernel is one for this op: for ops::Fused, whose kernels serve certain regions.
+  // Null: it is one for every op of its type.
+  bool (*is_for)(const Op&) = nullptr;
+  // For kernels in 8 bits and of regions: returns why the kernel does not suit an op with these
+  // inputs (still float for 8 bits) on this device, or an empty string. Null: it suits every op. An
+  // op without a suitable kernel stays float, and a region without one is not formed.
   std::string (*why_not)(const Op&, std::span<const OperandDesc>, const Device&) = nullptr;
 };
 
@@ -182,7 +186,10 @@ struct CAFFE_EXPORT KernelCandidate {
   KernelTraits traits;
   KernelFactory factory;
 
+  bool IsFor(const Op& op) const { return traits.is_for == nullptr || traits.is_for(op); }
   bool Serves(const Signature& signature) const;
+  // True if it is a kernel for this op, in these types and with its epilogue.
+  bool Serves(const Op& op, const Signature& signature) const;
 };
 
 // For kernels that support every epilogue.

@@ -18,12 +18,24 @@ struct UpdateRunningStatistics {
   static constexpr std::string_view kName = "UpdateRunningStatistics";
   enum Input { kBatchMean, kBatchVariance };
   enum Output { kMean, kVariance, kFactor };
+  static constexpr OperandSet kUpdates = {kMean, kVariance, kFactor};
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   double fraction = 0.999;
   int64_t count = 1;
   bool decaying_sums = true;
   bool copies_first = true;
   std::string Attributes() const { return StrCat("fraction ", fraction); }
+};
+
+// (x) -> (mean, variance):  of each channel, over every axis but axis 1; the variance is the biased
+// one.
+struct ChannelStatistics {
+  static constexpr std::string_view kName = "ChannelStatistics";
+  enum Output { kMean, kVariance };
+  LayoutRule layout_rule() const { return {.inputs = {0}}; }
+  double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc>) const {
+    return 3.0 * static_cast<double>(inputs[0].count());
+  }
 };
 
 // Batch normalization (Ioffe and Szegedy 2015) over every axis but axis 1; m elements per channel.

@@ -53,6 +53,9 @@ enum class Role : uint8_t {
 //   static constexpr OperandSet kUpdates           outputs that are updated in place and that no
 //                                                  other output depends on; a node without them
 //                                                  computes the others (default none)
+//   bool in_place() const, NumericRule numeric_rule() const, OperandSet updates() const
+//                                                  instead of these constants, where they depend
+//                                                  on the attributes
 //   ops::Epilogue epilogue                         applied to output 0 (ops/epilogue.hpp)
 //   LayoutRule layout_rule() const                 default: all operands plain
 //   std::string Attributes() const                 "kernel 3x3, stride 1x1", for the printer
@@ -112,6 +115,7 @@ class Op {
     std::type_index type() const override { return typeid(T); }
     bool in_place() const override {
       if constexpr (requires { T::kInPlace; }) return T::kInPlace;
+      if constexpr (requires { op.in_place(); }) return op.in_place();
       return false;
     }
     bool is_view() const override {
@@ -120,6 +124,7 @@ class Op {
     }
     NumericRule numeric_rule() const override {
       if constexpr (requires { T::kNumericRule; }) return T::kNumericRule;
+      if constexpr (requires { op.numeric_rule(); }) return op.numeric_rule();
       return NumericRule::kStorage;
     }
     OperandSet exact_inputs() const override {
@@ -132,6 +137,7 @@ class Op {
     }
     OperandSet updates() const override {
       if constexpr (requires { T::kUpdates; }) return T::kUpdates;
+      if constexpr (requires { op.updates(); }) return op.updates();
       return {};
     }
     LayoutRule layout_rule() const override {

@@ -12,7 +12,7 @@
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/norm.hpp"
 #include "caffe/ops/random.hpp"
-#include "caffe/passes/fusion.hpp"
+#include "caffe/passes/fuse_epilogues.hpp"
 #include "caffe/passes/pass.hpp"
 #include "caffe/passes/scale_groups.hpp"
 

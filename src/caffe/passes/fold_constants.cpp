@@ -8,16 +8,13 @@
 #include "caffe/ops/fold.hpp"
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/norm.hpp"
+#include "caffe/passes/fusion.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
 namespace {
 
 using Fold = ops::FoldChannels;
-
-Operand InputOf(const Node& node, size_t index) {
-  return index < node.inputs.size() ? node.inputs[index] : Operand();
-}
 
 // The operands of FoldChannels that a node which works channel by channel provides. Empty for other
 // nodes.

@@ -1,50 +1,125 @@
 #include "caffe/passes/fusion.hpp"
 
 #include <algorithm>
-
-#include "caffe/ops/activations.hpp"
-#include "caffe/ops/conv.hpp"
-#include "caffe/ops/eltwise.hpp"
-#include "caffe/ops/norm.hpp"
-#include "caffe/ops/pointwise.hpp"
+#include <utility>
 
 namespace caffe::passes {
 namespace {
 
-bool IsPlainSumOfTwo(const Node& node) {
-  const auto* sum = node.op.As<ops::EltwiseSum>();
-  return sum != nullptr && node.inputs.size() == 2 &&
-         std::ranges::all_of(sum->coefficients, [](float c) { return c == 1; });
+using ops::Fused;
+
+std::vector<FusionRule>& MutableRules() {
+  static std::vector<FusionRule> rules;
+  return rules;
 }
 
-// Operands that the op itself may have; those of the epilogue come after them.
-size_t NumOwnInputs(const Node& node) {
-  if (node.op.As<ops::BatchNormInference>() != nullptr) return ops::BatchNormInference::kBeta + 1;
-  if (node.op.As<ops::ConvGradData>() != nullptr) return ops::ConvGradData::kW + 1;
-  return 3;  // x, gamma, beta; x, w, bias; a, b, bias
+std::vector<OperandDesc> Describe(const std::vector<Operand>& operands) {
+  std::vector<OperandDesc> descs;
+  for (const Operand& operand : operands) {
+    OperandDesc& desc = descs.emplace_back();
+    desc.may_be_packed = true;
+    desc.present = operand.value != nullptr;
+    if (desc.present) static_cast<TensorDesc&>(desc) = operand->desc;
+  }
+  return descs;
 }
 
 }  // namespace
 
-std::optional<ops::Pointwise> EntryOf(const Node& node) {
-  if (const auto* relu = node.op.As<ops::Relu>(); relu != nullptr && relu->negative_slope >= 0)
-    return ops::Pointwise{ops::Pointwise::Kind::kRelu, relu->negative_slope};
-  if (const auto* clip = node.op.As<ops::Clip>())
-    return ops::Pointwise{ops::Pointwise::Kind::kClip, clip->least, clip->most};
-  if (const auto* swish = node.op.As<ops::Swish>())
-    return ops::Pointwise{ops::Pointwise::Kind::kSwish, swish->beta};
-  return std::nullopt;
+FusionRow::FusionRow(const FusionRule& rule) {
+  std::vector<FusionRule>& rules = MutableRules();
+  rules.insert(std::ranges::upper_bound(rules, rule.order, {}, &FusionRule::order), rule);
 }
 
-Fusion::Fusion(Graph& graph)
+const std::vector<FusionRule>& FusionRules() {
+  return MutableRules();
+}
+
+// Two nodes as one.
+struct Fusion::Region {
+  Fused op;
+  std::vector<Operand> inputs;
+  std::vector<Result> outputs;
+
+  // Appends a node; its own members if it is a region already.
+  void Add(const Node& node, const Value* inner) {
+    const auto* region = node.op.As<Fused>();
+    const Fused single = region == nullptr ? Single(node) : *region;
+    const int before = static_cast<int>(op.inner.size());
+    op.inner.insert(op.inner.end(), single.inner.begin(), single.inner.end());
+    for (const Fused::Member& member : single.members) {
+      Fused::Member& added = op.members.emplace_back(Fused::Member{member.op, {}, {}});
+      for (const Fused::Place& place : member.inputs)
+        added.inputs.push_back(PlaceOf(node, place, before, inner));
+      for (const Fused::Place& place : member.outputs)
+        added.outputs.push_back(PlaceOf(node, place, before, inner));
+    }
+  }
+
+ private:
+  static Fused Single(const Node& node) {
+    Fused::Member member{node.op, {}, {}};
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      member.inputs.push_back(Fused::Input(static_cast<int>(i)));
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      member.outputs.push_back(Fused::Output(static_cast<int>(i)));
+    return {{std::move(member)}};
+  }
+
+  Fused::Place PlaceOf(const Node& node, const Fused::Place& place, int inner_before,
+                       const Value* inner) {
+    using Kind = Fused::Place::Kind;
+    const auto i = static_cast<size_t>(place.index);
+    if (place.kind == Kind::kAbsent) return place;
+    if (place.kind == Kind::kInner) return Fused::Inner(place.index + inner_before);
+    if (place.kind == Kind::kInput) return PlaceOfInput(node.inputs[i], inner);
+    return PlaceOfOutput(node.outputs[i], inner);
+  }
+
+  Fused::Place PlaceOfInput(const Operand& input, const Value* inner) {
+    if (input.value != nullptr && input.value == inner) return PlaceOfInner(input);
+    const auto output = std::ranges::find(outputs, input.value, &Result::value);
+    if (input.value != nullptr && output != outputs.end())
+      return Fused::Output(static_cast<int>(output - outputs.begin()));
+    const auto known = std::ranges::find_if(inputs, [&](const Operand& one) {
+      return input.value != nullptr && one.value == input.value && one.dtype == input.dtype;
+    });
+    const auto index = static_cast<int>(known - inputs.begin());
+    if (known == inputs.end()) inputs.push_back(input);  // absent ones, too: they keep indexes
+    return input.value == nullptr ? Fused::Place() : Fused::Input(index);
+  }
+
+  Fused::Place PlaceOfOutput(const Result& output, const Value* inner) {
+    if (output.value != nullptr && output.value == inner) return PlaceOfInner(output);
+    const auto known = std::ranges::find(outputs, output.value, &Result::value);
+    const auto index = static_cast<int>(known - outputs.begin());
+    if (output.value == nullptr || known == outputs.end()) outputs.push_back(output);
+    return output.value == nullptr ? Fused::Place() : Fused::Output(index);
+  }
+
+  Fused::Place PlaceOfInner(const Operand& operand) {
+    if (inner_index_ < 0) {
+      const TensorDesc& desc = operand->desc;
+      inner_index_ = static_cast<int>(op.inner.size());
+      op.inner.push_back({desc.shape, {}, desc.scale});
+      if (Is8Bit(desc.dtype)) op.inner.back().dtype = desc.dtype;
+    }
+    return Fused::Inner(inner_index_);
+  }
+
+  int inner_index_ = -1;
+};
+
+Fusion::Fusion(Graph& graph, FusionReport& report)
     : graph_(graph),
+      report_(report),
       nodes_(graph.ScheduledNodes()),
       readers_(Readers(graph)),
       writers_(Writers(graph)) {
   for (Node* node : nodes_) {
     steps_.emplace(node, static_cast<int64_t>(steps_.size()));
     if (node->is_recomputation) continue;
-    // It would read the value of forward if that was kept.
+    // Without recomputation it would read the value of forward.
     for (const Value* input : node->inputs) {
       if (input != nullptr && input->recomputed_from != nullptr)
         readers_[input->recomputed_from].push_back(node);
@@ -73,41 +148,35 @@ int64_t Fusion::StepOf(const Value* value) const {
   return writer == nullptr ? -1 : StepOf(*writer);
 }
 
-bool Fusion::IsErased(const Node* node) const {
-  return std::ranges::find(erased_, node) != erased_.end();
-}
-
-bool Fusion::IsServed(const Node& node, const ops::Epilogue& epilogue) const {
-  const auto& candidates =
-      KernelRegistry::Get().Candidates(graph_.options.device->kind(), node.op.type());
-  return std::ranges::all_of(candidates, [&](const KernelCandidate& candidate) {
-    return !candidate.Serves(node.signature) ||
-           (candidate.traits.fuses != nullptr && candidate.traits.fuses(epilogue));
-  });
-}
-
-bool Fusion::AbsorbSum(Node& sum) {
-  if (!IsPlainSumOfTwo(sum)) return false;
-  // The later one of two: what it adds is there when it runs.
-  const int last = StepOf(sum.inputs[1]) > StepOf(sum.inputs[0]) ? 1 : 0;
-  const Operand computed = sum.inputs[last], residual = sum.inputs[1 - last];
-  Node* writer = WriterOf(computed);
-  if (writer == nullptr || writer->op.epilogue() == nullptr || writer->outputs[0] != computed ||
-      writer->op.As<ops::EltwiseSum>() != nullptr || computed->is_kept ||
-      ReadersOf(computed).size() != 1 || !HaveOneType(*writer, computed, sum) ||
-      residual.dtype != computed.dtype || residual->desc.dtype != residual.dtype ||
-      residual->desc.shape != computed->desc.shape) {
+bool Fusion::Serves(const Node& node, const ops::Epilogue& epilogue) {
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(graph_.options.device->kind(), node.op.type())) {
+    if (!candidate.Serves(node.signature)) continue;
+    if (candidate.traits.fuses != nullptr && candidate.traits.fuses(epilogue)) continue;
+    Refuse(node, StrCat(candidate.name, " does not apply", ops::EpilogueText(epilogue).substr(1)));
     return false;
   }
-  const size_t operand = std::max(writer->inputs.size(), NumOwnInputs(*writer));
-  ops::Epilogue epilogue = *writer->op.epilogue();
-  epilogue.push_back({ops::Pointwise::Kind::kAdd, 0, 0, static_cast<int>(operand)});
-  const ops::Epilogue& of_sum = *sum.op.epilogue();
-  epilogue.insert(epilogue.end(), of_sum.begin(), of_sum.end());
-  if (!IsServed(*writer, epilogue)) return false;
-  SetInput(*writer, operand, residual);
-  writer->op = writer->op.WithEpilogue(std::move(epilogue));
-  Absorb(*writer, sum);
+  return true;
+}
+
+bool Fusion::CanMerge(const Node& first, const Node& second, const Value* inner) {
+  const std::optional<std::string> why_not = WhyNot(Join(first, second, inner), second.signature);
+  if (why_not && !why_not->empty()) Refuse(second.layers.empty() ? first : second, *why_not);
+  return !why_not;
+}
+
+bool Fusion::Merge(const Node& first, const Node& second, const Value* inner, Node& into) {
+  if (!CanMerge(first, second, inner)) return false;
+  Region region = Join(first, second, inner);
+  AddLayers(into, first);
+  AddLayers(into, second);
+  into.signature = second.signature;
+  into.op = std::move(region.op);
+  into.inputs = std::move(region.inputs);
+  into.outputs = std::move(region.outputs);
+  for (const Result& output : into.outputs) {
+    if (output != nullptr && output->kind == ValueKind::kActivation) writers_[output] = &into;
+  }
   return true;
 }
 
@@ -118,29 +187,73 @@ void Fusion::Absorb(Node& into, Node& from) {
   Erase(from);
 }
 
+bool Fusion::IsErased(const Node* node) const {
+  return std::ranges::find(erased_, node) != erased_.end();
+}
+
 void Fusion::Finish() {
   graph_.Erase(erased_);
   erased_.clear();
 }
 
-bool Fusion::HaveOneType(const Node& from, const Operand& read, const Node& to) {
+Fusion::Region Fusion::Join(const Node& first, const Node& second, const Value* inner) {
+  Region region;
+  region.Add(first, inner);
+  region.Add(second, inner);
+  return region;
+}
+
+std::optional<std::string> Fusion::WhyNot(const Region& region, const Signature& signature) const {
+  const Op op(region.op);
+  const Device& device = *graph_.options.device;
+  std::string reasons;
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(device.kind(), op.type())) {
+    if (candidate.rank == KernelRank::kReference || !candidate.IsFor(op)) continue;
+    std::string reason = StrCat("does not take ", Name(signature.data));
+    if (candidate.Serves(signature)) {
+      const auto why_not = candidate.traits.why_not;
+      if (why_not == nullptr) return std::nullopt;
+      reason = why_not(op, Describe(region.inputs), device);
+      if (reason.empty()) return std::nullopt;
+    }
+    reasons += StrCat(reasons.empty() ? "" : "; ", candidate.name, ": ", reason);
+  }
+  return reasons;
+}
+
+void Fusion::Refuse(const Node& node, const std::string& reason) {
+  const std::string layer = node.layers.empty() ? "" : graph_.LayerName(node.layers.front());
+  report_.refusals.push_back(StrCat(layer, ": ", reason));
+}
+
+bool HaveOneType(const Node& from, const Operand& read, const Node& to) {
   const DType type = read->desc.dtype;
   return from.outputs[0].dtype == type && read.dtype == type && to.outputs[0] != nullptr &&
          to.outputs[0].dtype == type && to.outputs[0]->desc.dtype == type;
 }
 
-void Fusion::AddLayers(Node& into, const Node& from) {
+bool IsLike(const Operand& operand, const Operand& other) {
+  return operand.dtype == other.dtype && operand->desc.dtype == other.dtype &&
+         operand->desc.shape == other->desc.shape;
+}
+
+void AddLayers(Node& into, const Node& from) {
   for (const int layer : from.layers) {
     if (std::ranges::find(into.layers, layer) == into.layers.end()) into.layers.push_back(layer);
   }
 }
 
-void Fusion::SetInput(Node& node, size_t index, const Operand& operand) {
+void SetInput(Node& node, size_t index, const Operand& operand) {
   while (node.inputs.size() <= index) {
     node.inputs.emplace_back();
     node.inputs.back().dtype = node.signature.data;
   }
   node.inputs[index] = operand;
+}
+
+Operand InputOf(const Node& node, size_t index) {
+  return index < node.inputs.size() ? node.inputs[index] : Operand();
 }
 
 }  // namespace caffe::passes

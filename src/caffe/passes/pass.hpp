@@ -16,6 +16,8 @@ class Pass {
   virtual std::string_view name() const = 0;
   // Optional passes change speed or memory, but results only by rounding.
   virtual bool is_optional() const { return false; }
+  // Names of parts that can be disabled by themselves.
+  virtual std::vector<std::string_view> rows() const { return {}; }
   // Properties that are verified from this pass on.
   virtual Established establishes() const { return {}; }
   virtual void Run(Graph& graph) = 0;
@@ -38,15 +40,9 @@ std::unique_ptr<Pass> MakeFakeQuantize();
 std::unique_ptr<Pass> MakeLowerGradients();
 std::unique_ptr<Pass> MakeSplitOverRanks();
 std::unique_ptr<Pass> MakeAssignPrecision();
-std::unique_ptr<Pass> MakeFuseEpilogues();
-std::unique_ptr<Pass> MakeHoistStrides();
-std::unique_ptr<Pass> MakeFuseGradientEpilogues();
-std::unique_ptr<Pass> MakeFuseBiasGradients();
-std::unique_ptr<Pass> MakeRecomputeSigns();
-std::unique_ptr<Pass> MakeFuseNormGradients();
-std::unique_ptr<Pass> MakeFuseStatistics();
-std::unique_ptr<Pass> MakeFuseRunningStatistics();
 std::unique_ptr<Pass> MakeFoldConstants();
+std::unique_ptr<Pass> MakeFuse();
+std::unique_ptr<Pass> MakeFuseImages();
 std::unique_ptr<Pass> MakeRecomputeActivations();
 std::unique_ptr<Pass> MakeMarkAccumulation();
 std::unique_ptr<Pass> MakeQuantize();
@@ -56,9 +52,7 @@ std::unique_ptr<Pass> MakeSimplifyConversions();
 std::unique_ptr<Pass> MakeEliminateDeadNodes();
 std::unique_ptr<Pass> MakeKeepWeightCopies();
 std::unique_ptr<Pass> MakeChannelsLastFilters();
-std::unique_ptr<Pass> MakeWriteIntoConcats();
 std::unique_ptr<Pass> MakeConcatInPlace();
-std::unique_ptr<Pass> MakePairConvolutions();
 std::unique_ptr<Pass> MakeSelectKernels();
 std::unique_ptr<Pass> MakePlanMemory();
 

@@ -12,7 +12,7 @@
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/int8.hpp"
 #include "caffe/ops/pool.hpp"
-#include "caffe/passes/fusion.hpp"
+#include "caffe/passes/fuse_epilogues.hpp"
 #include "caffe/passes/pass.hpp"
 #include "caffe/passes/scale_groups.hpp"
 
@@ -55,7 +55,7 @@ class Quantize final : public Pass {
 
  private:
   void Choose() {
-    fusion_.emplace(*graph_);
+    fusion_.emplace(*graph_, graph_->fusion_reports.emplace_back(FusionReport{.row = "quantize"}));
     for (Node* node : fusion_->nodes()) {
       if (node->direction != Direction::kForward || fusion_->IsErased(node)) continue;
       const LayerCall& call = graph_->calls[node->layers.front()];
@@ -156,7 +156,7 @@ class Quantize final : public Pass {
     any_is_measured_ = true;
     if (std::string why = WhyNoKernel(node); !why.empty()) return why;
     const Signature of_float = std::exchange(node.signature, kOf8Bits);
-    const bool is_served = fusion_->IsServed(node, *node.op.epilogue());
+    const bool is_served = fusion_->Serves(node, *node.op.epilogue());
     node.signature = of_float;
     return is_served ? "" : "no kernel of 8-bit numbers applies its epilogue";
   }
@@ -207,14 +207,7 @@ class Quantize final : public Pass {
   void FuseActivations(Node& product) {
     if (graph_->options.keep_all) return;
     while (Node* reader = fusion_->OnlyReaderOf(product.outputs[0])) {
-      if (fusion_->AbsorbSum(*reader)) continue;
-      const std::optional<ops::Pointwise> entry = EntryOf(*reader);
-      if (!entry || !Fusion::HaveOneType(product, reader->inputs[0], *reader)) return;
-      ops::Epilogue epilogue = *product.op.epilogue();
-      epilogue.push_back(*entry);
-      if (!fusion_->IsServed(product, epilogue)) return;
-      product.op = product.op.WithEpilogue(std::move(epilogue));
-      fusion_->Absorb(product, *reader);
+      if (!FuseSum(*fusion_, *reader) && !FuseActivation(*fusion_, *reader)) return;
     }
   }
 

@@ -178,9 +178,10 @@ class SelectKernels final : public Pass {
   static const KernelFactory* AheadFactory(const Graph& graph, const Node& node) {
     const DeviceKind device = graph.options.device->kind();
     const auto& candidates = KernelRegistry::Get().Candidates(device, node.op.type());
-    const auto first = std::find_if(
-        candidates.begin(), candidates.end(),
-        [&](const KernelCandidate& candidate) { return candidate.Serves(node.signature); });
+    const auto first =
+        std::find_if(candidates.begin(), candidates.end(), [&](const KernelCandidate& candidate) {
+          return candidate.Serves(node.op, node.signature);
+        });
     if (first == candidates.end()) return nullptr;
     return AheadFactories::Get().Find(device, node.op.type(), *first);
   }
@@ -262,6 +263,7 @@ class SelectKernels final : public Pass {
     std::string declined;
     for (const KernelCandidate& candidate :
          KernelRegistry::Get().Candidates(device, node.op.type())) {
+      if (!candidate.IsFor(node.op)) continue;
       if (!candidate.Serves(node.signature)) {
         node.refusals.push_back(
             StrCat(candidate.name, ": does not take ", Name(node.signature.data)));

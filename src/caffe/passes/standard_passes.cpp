@@ -40,10 +40,13 @@ void CheckDisabled(const PassList& passes, const CompileOptions& options) {
   for (const std::string& name : options.disabled_passes) {
     std::string optional = "capture-graph";  // belongs to the executor
     bool is_known = name == optional;
+    const auto know = [&](std::string_view known) {
+      optional += StrCat(", ", known);
+      is_known = is_known || known == name;
+    };
     for (const auto& pass : passes) {
-      if (!pass->is_optional()) continue;
-      optional += ", " + std::string(pass->name());
-      is_known = is_known || pass->name() == name;
+      if (pass->is_optional()) know(pass->name());
+      for (const std::string_view row : pass->rows()) know(row);
     }
     Require(is_known, "'", name, "' is no pass that can be disabled; those are: ", optional);
   }
@@ -60,16 +63,13 @@ PassList StandardPasses() {
       MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeFakeQuantize(),
       MakeLowerGradients(), MakeSplitOverRanks(), MakeAssignPrecision(),
       // Fusion into fewer steps.
-      MakeFoldConstants(), MakeFuseEpilogues(), MakeHoistStrides(), MakeFuseGradientEpilogues(),
-      MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeFuseNormGradients(), MakeFuseStatistics(),
-      MakeFuseRunningStatistics(), MakeMarkAccumulation(),
+      MakeFoldConstants(), MakeFuse(), MakeMarkAccumulation(),
       // Conversions between steps, and recomputation to save memory.
       MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(),
       MakeRecomputeActivations(), MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
       MakeChannelsLastFilters(),
       // Choice of kernels and memory.
-      MakePairConvolutions(), MakeWriteIntoConcats(), MakeConcatInPlace(), MakeSelectKernels(),
-      MakePlanMemory());
+      MakeFuseImages(), MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());
 }
 
 void RunPasses(const PassList& passes, Graph& graph) {

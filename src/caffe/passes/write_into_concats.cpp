@@ -1,136 +1,122 @@
+// A row that lets convolutions whose results a concatenation joins along the channels write into
+// its result, so that nothing is copied:
+//
+//   Conv(x1) -> a, Conv(x2) -> b, Concat(a, b) -> y
+//     -> Fused{Conv(x1) -> a, InsertChannels(a) -> whole},
+//        Fused{Conv(x2) -> b, InsertChannels(b, whole) -> y}
+//
+// All inputs of the concatenation must be such results, with channels last. plan-memory gives the
+// tensors of such a chain one place. Programs run on other kernels, which share no memory so.
 #include <algorithm>
 
-#include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/passes/fusion.hpp"
-#include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
 namespace {
 
-// Parts begin where vendors' engines can begin to write.
+using ops::Conv;
+using ops::InsertChannels;
+
+// Parts begin where vendors' engines can begin to write, in bytes.
 constexpr int64_t kPartAlignment = 16;
 
-}  // namespace
+struct Part {
+  Node* conv = nullptr;
+  Operand result;
+  InsertChannels insert;
+  int64_t step = 0;
 
-// After this pass convolutions whose results a concatenation joins along the channels write them
-// where they belong, and nothing is copied:
-//
-//   Conv(x1) -> a, Conv(x2) -> b, Concat(a, b) -> y
-//                                     -> ConvInto(x1) -> whole, ConvInto(x2, whole) -> y
-//
-// Where all inputs of the concatenation are such results, channels lie last, and the device has a
-// kernel for that which is better than a reference. Programs are for other kernels. plan-memory
-// gives the tensors of such a chain one place. It follows assign-layouts, which decides where
-// channels lie.
-class WriteIntoConcats final : public Pass {
- public:
-  std::string_view name() const override { return "write-into-concats"; }
-  bool is_optional() const override { return true; }
-
-  void Run(Graph& graph) override {
-    if (graph.options.keep_all || graph.options.for_any_processor) return;
-    Fusion fusion(graph);
-    for (Node* node : fusion.nodes()) {
-      const std::vector<Part> parts = PartsOf(graph, fusion, *node);
-      if (parts.empty()) continue;
-      Chain(graph, parts, *node);
-      fusion.Erase(*node);
-    }
-    fusion.Finish();
+  Node Insertion(const Operand& whole, const Result& to) const {
+    Node node{.op = insert};
+    node.inputs = {result, whole};
+    node.outputs = {to};
+    node.signature = conv->signature;
+    return node;
   }
-
- private:
-  using Into = ops::ConvInto;
-
-  struct Part {
-    Node* conv = nullptr;
-    int64_t offset = 0, step = 0;
-  };
-
-  // The convolutions whose results the node joins, in the order of the schedule; none where one of
-  // its inputs is something else.
-  static std::vector<Part> PartsOf(const Graph& graph, const Fusion& fusion, const Node& node) {
-    const auto* concat = node.op.As<ops::Concat>();
-    if (concat == nullptr || concat->axis != 1 || concat->in_place) return {};
-    const Value& whole = *node.outputs[0];
-    if (whole.kind != ValueKind::kActivation || whole.is_kept || !IsImage(whole) ||
-        !IsAligned(whole, whole.desc.shape[1])) {
-      return {};
-    }
-    std::vector<Part> parts;
-    int64_t offset = 0;
-    for (const Operand& input : node.inputs) {
-      Node* conv = fusion.WriterOf(input);
-      if (conv == nullptr || fusion.OnlyReaderOf(input) != &node || !IsAligned(*input, offset) ||
-          !IsFusable(*conv, *input, node) || !IsServed(graph, *conv)) {
-        return {};
-      }
-      parts.push_back({conv, offset, fusion.StepOf(*conv)});
-      offset += input->desc.shape[1];
-    }
-    std::ranges::sort(parts, {}, &Part::step);
-    return parts;
-  }
-
-  static bool IsImage(const Value& value) {
-    return value.desc.shape.num_axes() == 4 && value.desc.layout == Layout::kChannelsLast;
-  }
-
-  static bool IsAligned(const Value& value, int64_t channels) {
-    return channels * static_cast<int64_t>(SizeOf(value.desc.dtype)) % kPartAlignment == 0;
-  }
-
-  static bool IsFusable(const Node& conv, const Value& part, const Node& concat) {
-    const auto* op = conv.op.As<ops::Conv>();
-    const auto reads = [](const ops::Pointwise& entry) { return entry.operand >= 0; };
-    return op != nullptr && std::ranges::none_of(op->epilogue, reads) && conv.outputs.size() == 1 &&
-           conv.direction == concat.direction && IsImage(part) && op->geometry.group == 1 &&
-           part.desc.dtype == concat.outputs[0]->desc.dtype &&
-           part.desc.scale == concat.outputs[0]->desc.scale;
-  }
-
-  static bool IsServed(const Graph& graph, const Node& conv) {
-    const auto& candidates =
-        KernelRegistry::Get().Candidates(graph.options.device->kind(), typeid(Into));
-    const ops::Epilogue& epilogue = conv.op.As<ops::Conv>()->epilogue;
-    return std::ranges::any_of(candidates, [&](const KernelCandidate& candidate) {
-      return candidate.rank < KernelRank::kReference && candidate.Serves(conv.signature) &&
-             (epilogue.empty() || candidate.traits.fuses(epilogue));
-    });
-  }
-
-  // Each writes into what the one before has left; the last one makes the concatenation's result.
-  static void Chain(Graph& graph, const std::vector<Part>& parts, const Node& concat) {
-    Value* whole = nullptr;
-    for (const Part& part : parts) {
-      Node& node = *part.conv;
-      const bool is_last = &part == &parts.back();
-      node.op = Into{*node.op.As<ops::Conv>(), part.offset};
-      Fusion::SetInput(node, Into::kWhole, WholeOperand(node, whole));
-      whole = is_last ? concat.outputs[0].value : &Copy(graph, *concat.outputs[0].value);
-      node.outputs[0].value = whole;
-      if (is_last) Fusion::AddLayers(node, concat);
-    }
-  }
-
-  static Operand WholeOperand(const Node& node, Value* whole) {
-    Operand operand = node.outputs[0];
-    operand.value = whole;
-    return operand;
-  }
-
-  static Value& Copy(Graph& graph, const Value& whole) {
-    Value& copy =
-        graph.NewValue(whole.name, whole.desc.shape, whole.desc.dtype, ValueKind::kActivation);
-    copy.desc = whole.desc;
-    copy.layer = whole.layer;
-    return copy;
+  // The operands of the convolution keep their indexes.
+  Node Padded() const {
+    Node node = *conv;
+    SetInput(node, Conv::kBias, InputOf(*conv, Conv::kBias));
+    return node;
   }
 };
 
-std::unique_ptr<Pass> MakeWriteIntoConcats() {
-  return std::make_unique<WriteIntoConcats>();
+bool IsChannelsLastImage(const Value& value) {
+  return value.desc.shape.num_axes() == 4 && value.desc.layout == Layout::kChannelsLast;
 }
 
+bool IsAligned(const Value& value, int64_t channels) {
+  return channels * static_cast<int64_t>(SizeOf(value.desc.dtype)) % kPartAlignment == 0;
+}
+
+bool IsFusable(const Node& conv, const Value& part, const Node& concat) {
+  const auto* op = conv.op.As<Conv>();
+  const auto reads = [](const ops::Pointwise& entry) { return entry.operand >= 0; };
+  return op != nullptr && std::ranges::none_of(op->epilogue, reads) && conv.outputs.size() == 1 &&
+         conv.direction == concat.direction && IsChannelsLastImage(part) &&
+         op->geometry.group == 1 && part.desc.dtype == concat.outputs[0]->desc.dtype &&
+         part.desc.scale == concat.outputs[0]->desc.scale;
+}
+
+// The convolutions whose results the node joins, in the order of the schedule; none if one of its
+// inputs is something else.
+std::vector<Part> PartsOf(Fusion& fusion, const Node& node) {
+  const auto* concat = node.op.As<ops::Concat>();
+  if (concat == nullptr || concat->axis != 1 || concat->in_place) return {};
+  const Value& whole = *node.outputs[0];
+  if (whole.kind != ValueKind::kActivation || whole.is_kept || !IsChannelsLastImage(whole) ||
+      !IsAligned(whole, whole.desc.shape[1])) {
+    return {};
+  }
+  std::vector<Part> parts;
+  int64_t offset = 0;
+  for (const Operand& input : node.inputs) {
+    Node* conv = fusion.WriterOf(input);
+    if (conv == nullptr || fusion.OnlyReaderOf(input) != &node || !IsAligned(*input, offset) ||
+        !IsFusable(*conv, *input, node)) {
+      return {};
+    }
+    const int64_t channels = input->desc.shape[1];
+    const Part& part =
+        parts.emplace_back(Part{conv, input, {offset, channels}, fusion.StepOf(*conv)});
+    const Node insertion = part.Insertion(node.outputs[0], node.outputs[0]);
+    if (!fusion.CanMerge(part.Padded(), insertion, part.result)) return {};
+    offset += channels;
+  }
+  std::ranges::sort(parts, {}, &Part::step);
+  return parts;
+}
+
+Value& Copy(Graph& graph, const Value& whole) {
+  Value& copy =
+      graph.NewValue(whole.name, whole.desc.shape, whole.desc.dtype, ValueKind::kActivation);
+  copy.desc = whole.desc;
+  copy.layer = whole.layer;
+  return copy;
+}
+
+// Each part writes into what the one before has left; the last one writes the concatenation's
+// result.
+bool WriteIntoConcat(Fusion& fusion, Node& concat) {
+  const std::vector<Part> parts = PartsOf(fusion, concat);
+  Operand whole;
+  for (const Part& part : parts) {
+    Result to = concat.outputs[0];
+    if (&part != &parts.back()) to.value = &Copy(fusion.graph(), *to.value);
+    fusion.Merge(part.Padded(), part.Insertion(whole, to), part.result, *part.conv);
+    if (&part == &parts.back()) AddLayers(*part.conv, concat);
+    whole = to;
+  }
+  if (!parts.empty()) fusion.Erase(concat);
+  return !parts.empty();
+}
+
+const FusionRow write_into_concats_row({.order = kBeforeLayouts + 20,
+                                        .name = "write-into-concats",
+                                        .apply = WriteIntoConcat,
+                                        .for_any_processor = false});
+
+}  // namespace
 }  // namespace caffe::passes

@@ -18,7 +18,8 @@
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/cpu/processor.hpp"
-#include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/fused.hpp"
 #include "caffe/ops/kernel.hpp"
 
 #ifdef CAFFE_HAS_PIXEL_SUMS
@@ -26,7 +27,6 @@ namespace caffe::cpu {
 namespace {
 
 using ops::Conv;
-using ops::ConvInto;
 
 constexpr int64_t kMostRuns = 64;
 // Images of up to this size stay in the second-level cache together with the weights; for larger
@@ -317,10 +317,7 @@ std::optional<Refusal> RefuseUnlessDirect(const Conv& op, const KernelRequest& r
   return RefuseLarge(g, x.shape);
 }
 
-// True if oneDNN's kernels for the result alone are not faster.
-bool IsBest(const ConvInto&, const KernelRequest&) {
-  return true;
-}
+// True if oneDNN's kernels are not faster.
 bool IsBest(const Conv& op, const KernelRequest& request) {
   const ops::ConvGeometry& g = op.geometry;
   const OperandDesc& x = request.inputs[Conv::kX];
@@ -330,30 +327,36 @@ bool IsBest(const Conv& op, const KernelRequest& request) {
          static_cast<int64_t>(x.bytes()) <= kMostBytes;
 }
 
-// Copies the other channels of a concatenation's result.
-void CopyWhole(const Conv&, const KernelContext&) {}
-void CopyWhole(const ConvInto&, const KernelContext& ctx) {
-  if (ctx.has_input(ConvInto::kWhole)) CopyBytes(ctx.input(ConvInto::kWhole), ctx.output(0));
-}
+// A convolution, and the place of its result among the channels of a larger tensor.
+struct PlacedConv {
+  Conv conv;
+  bool is_part = false;
+  int64_t offset = 0;
+  int whole = -1;  // the input from which other channels are copied; -1: they are left alone
 
-const Conv& ConvOf(const Conv& op) {
-  return op;
-}
-const Conv& ConvOf(const ConvInto& op) {
-  return op.conv;
-}
+  explicit PlacedConv(const Conv& op) : conv(op) {}
+  explicit PlacedConv(const ops::Fused& region)
+      : conv(region.Get<Conv>(0)),
+        is_part(true),
+        offset(region.Get<ops::InsertChannels>(1).offset),
+        whole(region.InputOf(1, ops::InsertChannels::kWhole)) {}
 
-template <typename Sums, typename Channels, typename Y, typename AnyConv>
-Kernel DirectKernel(const AnyConv& op, const KernelRequest& request, const DirectSizes& sizes,
+  void CopyWhole(const KernelContext& ctx) const {
+    if (whole >= 0 && ctx.has_input(whole)) CopyBytes(ctx.input(whole), ctx.output(0));
+  }
+};
+
+template <typename Sums, typename Channels, typename Y>
+Kernel DirectKernel(const PlacedConv& op, const KernelRequest& request, const DirectSizes& sizes,
                     PackedOperand weights) {
   Kernel kernel;
   kernel.run = [op, sizes](const KernelContext& ctx) {
-    CopyWhole(op, ctx);
-    RunDirect<Sums, Channels, Y>(ConvOf(op), sizes, ctx);
+    op.CopyWhole(ctx);
+    RunDirect<Sums, Channels, Y>(op.conv, sizes, ctx);
   };
   kernel.workspace_bytes = static_cast<size_t>(sizes.threads) * sizes.copy_bytes();
   kernel.packed_weights = std::move(weights);
-  const int added = ops::AddedOperand(ConvOf(op).epilogue);
+  const int added = ops::AddedOperand(op.conv.epilogue);
   if (added >= 0 && request.inputs[added].is_last_read &&
       request.inputs[added].bytes() == request.outputs[0].bytes()) {
     kernel.replaced_input = added;
@@ -363,28 +366,30 @@ Kernel DirectKernel(const AnyConv& op, const KernelRequest& request, const Direc
 }
 
 template <typename AnyConv>
-KernelOrRefusal MakeDirect(const AnyConv& op, const KernelRequest& request) {
-  if (const auto refusal = RefuseUnlessDirect(ConvOf(op), request)) return *refusal;
+KernelOrRefusal MakeDirect(const AnyConv& any, const KernelRequest& request) {
+  const PlacedConv op(any);
+  if (const auto refusal = RefuseUnlessDirect(op.conv, request)) return *refusal;
   const OperandDesc &x = request.inputs[Conv::kX], &y = request.outputs[0];
   if (y.dtype != x.dtype) return Refusal{"images of several types"};
-  if (!IsBest(op, request)) return Refusal{"oneDNN is as fast"};
-  const DirectSizes sizes(op, x, request.inputs[Conv::kW], y.shape);
+  if (!op.is_part && !IsBest(op.conv, request)) return Refusal{"oneDNN is as fast"};
+  const DirectSizes sizes(op.conv, x, request.inputs[Conv::kW], y.shape, op.offset);
   return DirectKernel<SumsOfPairs, FloatChannels<bfloat16>, bfloat16>(
       op, request, sizes, PackedPanels<bfloat16>(sizes.panels(), Conv::kW));
 }
 
 template <typename AnyConv>
-KernelOrRefusal MakeDirectOfNumbers(const AnyConv& op, const KernelRequest& request) {
-  const ops::Epilogue& epilogue = ConvOf(op).epilogue;
-  if (const auto refusal = RefuseUnlessDirect(ConvOf(op), request)) return *refusal;
+KernelOrRefusal MakeDirectOfNumbers(const AnyConv& any, const KernelRequest& request) {
+  const PlacedConv op(any);
+  const ops::Epilogue& epilogue = op.conv.epilogue;
+  if (const auto refusal = RefuseUnlessDirect(op.conv, request)) return *refusal;
   const OperandDesc &x = request.inputs[Conv::kX], &w = request.inputs[Conv::kW];
   const int added = ops::AddedOperand(epilogue);
   if (!Is8Bit(x.dtype) || (added >= 0 && !Is8Bit(request.inputs[added].dtype)))
     return Refusal{"only images in 8 bits"};
   if (!IsOneLimit(LimitOf(epilogue))) return Refusal{"no epilogue but a sum and a ReLU or a limit"};
   if (w.shape.count(1) > ops::kMostSummands) return Refusal{"sums of more than 32 bits"};
-  if (!IsBest(op, request)) return Refusal{"oneDNN is as fast"};
-  const DirectSizes sizes(op, x, w, request.outputs[0].shape);
+  if (!op.is_part && !IsBest(op.conv, request)) return Refusal{"oneDNN is as fast"};
+  const DirectSizes sizes(op.conv, x, w, request.outputs[0].shape, op.offset);
   const bool is_signed = x.dtype == DType::kInt8;
   const bool adds_signed = added >= 0 && request.inputs[added].dtype == DType::kInt8;
   Kernel kernel;
@@ -413,21 +418,33 @@ KernelTraits DirectNumberTraits() {
   if (!HasWideVectors() || !OneDnnMultiplies8Bits()) return NoTraits();
   return Int8Traits(FusesNumbers);
 }
-// Also for processors on which the kernel would refuse every convolution; otherwise passes would
-// change plans for it.
-KernelTraits UnlessTiles(KernelTraits traits) {
-  return OneDnnMultipliesTiles() ? NoTraits() : traits;
+bool IsIntoWhole(const Op& op) {
+  return op.As<ops::Fused>()->Is({Conv::kName, ops::InsertChannels::kName});
+}
+
+// Traits of convolutions that write into a larger tensor. Processors on which the kernel would
+// refuse every convolution get none.
+KernelTraits IntoTraits(KernelTraits traits) {
+  if (OneDnnMultipliesTiles()) traits = NoTraits();
+  traits.is_for = IsIntoWhole;
+  traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
+    const auto& conv = op.As<ops::Fused>()->Get<Conv>(0);
+    const bool fuses =
+        Is8Bit(inputs[0].dtype) ? FusesNumbers(conv.epilogue) : OneDnnFuses(conv.epilogue);
+    return std::string(fuses ? "" : "no such epilogue");
+  };
+  return traits;
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct", KernelRank::kBest,
                               MakeDirect<Conv>, DirectTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct-int8", KernelRank::kBest,
                               MakeDirectOfNumbers<Conv>, DirectNumberTraits());
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvInto, "conv-into-direct", KernelRank::kBest,
-                              MakeDirect<ConvInto>, UnlessTiles(DirectTraits()));
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvInto, "conv-into-direct-int8",
-                              KernelRank::kBest, MakeDirectOfNumbers<ConvInto>,
-                              UnlessTiles(DirectNumberTraits()));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-into-direct", KernelRank::kBest,
+                              MakeDirect<ops::Fused>, IntoTraits(DirectTraits()));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-into-direct-int8",
+                              KernelRank::kBest, MakeDirectOfNumbers<ops::Fused>,
+                              IntoTraits(DirectNumberTraits()));
 
 }  // namespace
 }  // namespace caffe::cpu

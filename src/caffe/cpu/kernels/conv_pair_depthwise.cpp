@@ -20,14 +20,27 @@
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/cpu/processor.hpp"
-#include "caffe/ops/conv_pair.hpp"
+#include "caffe/ops/fused.hpp"
 #include "caffe/ops/kernel.hpp"
 
 #ifdef CAFFE_HAS_PIXEL_SUMS
 namespace caffe::cpu {
 namespace {
 
-using ops::ConvPair;
+// The region Conv(x, w, bias), Conv(w', bias').
+struct ConvPair {
+  enum Input { kX, kW, kBias };
+  ops::Conv first, second;
+  int second_w, second_bias;  // -1: absent
+  TensorDesc between;
+
+  ConvPair(const ops::Fused& region, std::span<const OperandDesc> inputs)
+      : first(region.Get<ops::Conv>(0)),
+        second(region.Get<ops::Conv>(1)),
+        second_w(region.InputOf(1, ops::Conv::kW)),
+        second_bias(region.InputOf(1, ops::Conv::kBias)),
+        between(region.InnerDescs(std::vector<TensorDesc>(inputs.begin(), inputs.end()), {})[0]) {}
+};
 
 constexpr int kWindow = 3;  // both extents of the depthwise windows
 // Results of floats that take more bytes than this are prefetched; smaller types gain nothing.
@@ -168,8 +181,8 @@ struct FloatBlock {
   FloatBlock(const ConvPair& op, const PairSizes&, const KernelContext& ctx, int64_t channel,
              int64_t count)
       : first(SumEnd(op.first.epilogue, ctx, ConvPair::kBias).From(channel)),
-        second(SumEnd(op.second.epilogue, ctx, ConvPair::kSecondBias).From(channel)) {
-    SpreadFilters(ctx.input(ConvPair::kSecondW).as<const X>() + channel * kWindow * kWindow, count,
+        second(SumEnd(op.second.epilogue, ctx, op.second_bias).From(channel)) {
+    SpreadFilters(ctx.input(op.second_w).as<const X>() + channel * kWindow * kWindow, count,
                   filters);
   }
 };
@@ -183,20 +196,20 @@ struct NumberBlock {
 
   NumberBlock(const ConvPair& op, const PairSizes& s, const KernelContext& ctx, int64_t channel,
               int64_t count)
-      : first(op.first.epilogue, op.between_scale, RangeOf(op.between)),
+      : first(op.first.epilogue, op.between.scale, RangeOf(op.between.dtype)),
         second(op.second.epilogue, ctx.output(0).scale, RangeOf(ctx.output(0).dtype)) {
-    SpreadFilters(ctx.input(ConvPair::kSecondW).as<const float>() + channel * kWindow * kWindow,
-                  count, filters);
+    SpreadFilters(ctx.input(op.second_w).as<const float>() + channel * kWindow * kWindow, count,
+                  filters);
     float scales[kBlock];
     QuantizeFilters(filters, scales);
     const float x_scale = ctx.input(ConvPair::kX).scale, y_scale = ctx.output(0).scale;
     const float* const bias = BiasOf(ctx, ConvPair::kBias);
-    const float* const second_bias = BiasOf(ctx, ConvPair::kSecondBias);
+    const float* const second_bias = BiasOf(ctx, op.second_bias);
     const float* const first_scales = s.panels().Scales(ctx.input(ConvPair::kW)) + channel;
     for (int64_t c = 0; c < count; ++c) {
-      factors[c] = ChannelFactor(x_scale, first_scales[c], op.between_scale);
-      second_factors[c] = ChannelFactor(op.between_scale, scales[c], y_scale);
-      shifts[c] = bias == nullptr ? 0 : bias[channel + c] / op.between_scale / factors[c];
+      factors[c] = ChannelFactor(x_scale, first_scales[c], op.between.scale);
+      second_factors[c] = ChannelFactor(op.between.scale, scales[c], y_scale);
+      shifts[c] = bias == nullptr ? 0 : bias[channel + c] / op.between.scale / factors[c];
       second_shifts[c] =
           second_bias == nullptr ? 0 : second_bias[channel + c] / y_scale / second_factors[c];
     }
@@ -263,42 +276,63 @@ void RunPair(const ConvPair& op, const PairSizes& sizes, const KernelContext& ct
   });
 }
 
-std::optional<Refusal> RefuseUnlessPair(const ConvPair& op, const KernelRequest& request) {
-  const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
+std::string WhyNotPair(const ConvPair& op, std::span<const OperandDesc> inputs) {
+  const OperandDesc &x = inputs[ConvPair::kX], &second_w = inputs[op.second_w];
   const ops::ConvGeometry &first = op.first.geometry, &second = op.second.geometry;
+  const int64_t channels = second_w.shape[0];
   if (first.spatial_axes() != 2 || first.group != 1 || !AreAll(first.kernel, 1) ||
       !AreAll(first.stride, 1) || !AreAll(first.pad, 0)) {
-    return Refusal{"only windows of 1x1 without strides, padding and groups come first"};
+    return "only windows of 1x1 without strides, padding and groups come first";
   }
-  if (second.group != y.shape[1] || second.spatial_axes() != 2 ||
-      request.inputs[ConvPair::kSecondW].shape != Shape({y.shape[1], 1, kWindow, kWindow}) ||
-      !AreAll(second.dilation, 1) || second.stride[0] != second.stride[1] || second.stride[0] > 2) {
-    return Refusal{"only depthwise windows of 3x3 with a stride of 1 or 2 come second"};
+  if (second.group != channels || second.spatial_axes() != 2 ||
+      second_w.shape != Shape({channels, 1, kWindow, kWindow}) || !AreAll(second.dilation, 1) ||
+      second.stride[0] != second.stride[1] || second.stride[0] > 2) {
+    return "only depthwise windows of 3x3 with a stride of 1 or 2 come second";
   }
-  if (x.layout != Layout::kChannelsLast || y.layout != Layout::kChannelsLast)
-    return Refusal{"only images with channels last"};
-  if (y.shape[1] % kFloatLanes != 0) return Refusal{"only channels in multiples of 16"};
+  if (x.layout != Layout::kChannelsLast) return "only images with channels last";
+  if (channels % kFloatLanes != 0) return "only channels in multiples of 16";
   if (x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype)) % kUnitBytes != 0)
-    return Refusal{"pixels that are no multiple of 4 bytes"};
-  if (y.count() == 0) return Refusal{"an empty batch"};
-  if (!HasWideVectors()) return Refusal{"this processor has no AVX-512"};
-  return RefuseLarge(second, op.Between(x, request.inputs[ConvPair::kSecondW]).shape);
+    return "pixels that are no multiple of 4 bytes";
+  if (x.count() == 0) return "an empty batch";
+  if (!HasWideVectors()) return "this processor has no AVX-512";
+  const std::optional<Refusal> large = RefuseLarge(second, op.between.shape);
+  return large ? large->reason : "";
 }
 
-std::optional<Refusal> RefuseNumbers(const ConvPair& op, const KernelRequest& request) {
-  const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
-  if (!Is8Bit(x.dtype) || !Is8Bit(op.between) || !Is8Bit(y.dtype))
-    return Refusal{"only images in 8 bits"};
+std::string WhyNotNumbers(const ConvPair& op, std::span<const OperandDesc> inputs) {
+  const OperandDesc& x = inputs[ConvPair::kX];
+  if (!Is8Bit(x.dtype) || !Is8Bit(op.between.dtype)) return "only images in 8 bits";
   if (!IsOneLimit(op.first.epilogue) || !IsOneLimit(op.second.epilogue))
-    return Refusal{"no epilogue but a ReLU or a limit"};
-  if (x.shape[1] > ops::kMostSummands) return Refusal{"sums of more than 32 bits"};
-  if (!OneDnnMultiplies8Bits()) return Refusal{"this processor has no instruction for 8 bits"};
-  return std::nullopt;
+    return "no epilogue but a ReLU or a limit";
+  if (x.shape[1] > ops::kMostSummands) return "sums of more than 32 bits";
+  if (!OneDnnMultiplies8Bits()) return "this processor has no instruction for 8 bits";
+  return WhyNotPair(op, inputs);
 }
 
-KernelOrRefusal MakePairOfNumbers(const ConvPair& op, const KernelRequest& request) {
-  if (const auto refusal = RefuseUnlessPair(op, request)) return *refusal;
-  if (const auto refusal = RefuseNumbers(op, request)) return *refusal;
+std::string WhyNotFloats(const ConvPair& op, std::span<const OperandDesc> inputs) {
+  if (op.between.dtype != inputs[ConvPair::kX].dtype) return "images of several types";
+  if (!OneDnnFuses(op.first.epilogue) || !OneDnnFuses(op.second.epilogue))
+    return "no epilogue but a ReLU";
+  return WhyNotPair(op, inputs);
+}
+
+bool IsPair(const Op& op) {
+  return op.As<ops::Fused>()->Is({ops::Conv::kName, ops::Conv::kName});
+}
+
+template <std::string (*kWhyNot)(const ConvPair&, std::span<const OperandDesc>)>
+KernelTraits PairTraits(KernelTraits traits) {
+  traits.is_for = IsPair;
+  traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
+    return kWhyNot(ConvPair(*op.As<ops::Fused>(), inputs), inputs);
+  };
+  return traits;
+}
+
+KernelOrRefusal MakePairOfNumbers(const ops::Fused& region, const KernelRequest& request) {
+  const ConvPair op(region, request.inputs);
+  if (std::string why = WhyNotNumbers(op, request.inputs); !why.empty()) return Refusal{why};
+  if (!Is8Bit(request.outputs[0].dtype)) return Refusal{"only images in 8 bits"};
   const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
   const PairSizes sizes(op, x, y.shape);
   Kernel kernel;
@@ -314,12 +348,11 @@ KernelOrRefusal MakePairOfNumbers(const ConvPair& op, const KernelRequest& reque
   return PackingItself(std::move(kernel));
 }
 
-KernelOrRefusal MakeConvPairDepthwise(const ConvPair& op, const KernelRequest& request) {
-  if (const auto refusal = RefuseUnlessPair(op, request)) return *refusal;
+KernelOrRefusal MakeConvPairDepthwise(const ops::Fused& region, const KernelRequest& request) {
+  const ConvPair op(region, request.inputs);
+  if (std::string why = WhyNotFloats(op, request.inputs); !why.empty()) return Refusal{why};
   const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
   if (y.dtype != x.dtype) return Refusal{"images of several types"};
-  if (!OneDnnFuses(op.first.epilogue) || !OneDnnFuses(op.second.epilogue))
-    return Refusal{"no epilogue but a ReLU"};
   const PairSizes sizes(op, x, y.shape);
   Kernel kernel;
   kernel.workspace_bytes = sizes.ring_bytes();
@@ -332,10 +365,12 @@ KernelOrRefusal MakeConvPairDepthwise(const ConvPair& op, const KernelRequest& r
   return PackingItself(std::move(kernel));
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvPair, "conv-pair-depthwise", KernelRank::kBest,
-                              MakeConvPairDepthwise, {.signatures = OneDnnSignatures()});
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvPair, "conv-pair-depthwise-int8",
-                              KernelRank::kBest, MakePairOfNumbers, Int8Traits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-pair-depthwise",
+                              KernelRank::kBest, MakeConvPairDepthwise,
+                              PairTraits<WhyNotFloats>({.signatures = OneDnnSignatures()}));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-pair-depthwise-int8",
+                              KernelRank::kBest, MakePairOfNumbers,
+                              PairTraits<WhyNotNumbers>(Int8Traits()));
 
 }  // namespace
 }  // namespace caffe::cpu

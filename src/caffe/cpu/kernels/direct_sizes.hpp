@@ -9,7 +9,7 @@
 #include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
 #include "caffe/cpu/kernels/weight_panels.hpp"
-#include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/conv.hpp"
 
 #ifdef CAFFE_HAS_PIXEL_SUMS
 namespace caffe::cpu {
@@ -26,10 +26,10 @@ struct DirectSizes {
   int64_t chunks_of_item = 1, chunks = 1;
   int64_t chunk_rows = 0;  // maximum, in rows of the image
 
-  DirectSizes(const ops::ConvInto& op, const TensorDesc& x, const TensorDesc& w, const Shape& y)
-      : DirectSizes(op.conv.geometry, x, w, y, op.offset) {}
-  DirectSizes(const ops::Conv& op, const TensorDesc& x, const TensorDesc& w, const Shape& y)
-      : DirectSizes(op.geometry, x, w, y, 0) {}
+  // The results are y's channels from `first` on.
+  DirectSizes(const ops::Conv& op, const TensorDesc& x, const TensorDesc& w, const Shape& y,
+              int64_t first = 0)
+      : DirectSizes(op.geometry, x, w, y, first) {}
   DirectSizes(const ops::ConvGeometry& g, const TensorDesc& x, const TensorDesc& w, const Shape& y,
               int64_t first)
       : channels(x.shape[1]),

@@ -6,7 +6,8 @@
 #include "caffe/cpu/half_rows.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
-#include "caffe/ops/conv_pair.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/fused.hpp"
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -148,6 +149,17 @@ void Run(State& state, size_t inner_offset, const KernelContext& ctx) {
   }
 }
 
+// The op for fewer images.
+Op OfPart(const Op& op, int64_t images) {
+  const auto* region = op.As<ops::Fused>();
+  if (region == nullptr) return op;
+  ops::Fused part = *region;
+  for (ops::Fused::InnerTensor& inner : part.inner) inner.shape = inner.shape.With(0, images);
+  return part;
+}
+
+constexpr Signature kFloats = {DType::kFloat, DType::kFloat};
+
 template <typename T>
 KernelOrRefusal MakeWidened(const T&, const KernelRequest& request) {
   const LayoutRule rule = request.op.layout_rule();
@@ -162,15 +174,13 @@ KernelOrRefusal MakeWidened(const T&, const KernelRequest& request) {
     }
   }
   const std::vector<OperandDesc> inputs = Parts(state->inputs), outputs = Parts(state->outputs);
+  const Op op = OfPart(request.op, state->images_of_part);
   std::string refusals;
   for (const KernelCandidate& candidate :
        KernelRegistry::Get().Candidates(request.device.kind(), typeid(T))) {
-    if (candidate.rank == KernelRank::kReference ||
-        !candidate.Serves({DType::kFloat, DType::kFloat})) {
-      continue;
-    }
+    if (candidate.rank == KernelRank::kReference || !candidate.Serves(op, kFloats)) continue;
     KernelOrRefusal answer =
-        candidate.factory({request.op, inputs, outputs, request.device, request.settings});
+        candidate.factory({op, inputs, outputs, request.device, request.settings});
     if (const Refusal* refusal = std::get_if<Refusal>(&answer)) {
       refusals += (refusals.empty() ? "" : "; ") + refusal->reason;
       continue;
@@ -194,6 +204,33 @@ KernelTraits WidenedTraits(bool (*fuses)(const ops::Epilogue&)) {
   return traits;
 }
 
+bool IsPair(const Op& op) {
+  return op.As<ops::Fused>()->Is({ops::Conv::kName, ops::Conv::kName});
+}
+
+// Returns the answer of the kernels for float.
+std::string WhyNotPair(const Op& op, std::span<const OperandDesc> inputs, const Device& device) {
+  std::vector<OperandDesc> wide(inputs.begin(), inputs.end());
+  for (OperandDesc& operand : wide) {
+    if (operand.present && IsHalf(operand)) operand.dtype = DType::kFloat;
+  }
+  std::string why = "no kernel for float";
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(device.kind(), op.type())) {
+    if (candidate.rank == KernelRank::kReference || !candidate.Serves(op, kFloats)) continue;
+    why = candidate.traits.why_not(op, wide, device);
+    if (why.empty()) break;
+  }
+  return why;
+}
+
+KernelTraits PairTraits() {
+  KernelTraits traits = WidenedTraits(nullptr);
+  traits.is_for = IsPair;
+  traits.why_not = WhyNotPair;
+  return traits;
+}
+
 // Comes after oneDNN's bfloat16 kernel because of its name; that kernel refuses some shapes.
 KernelTraits GradWeightsTraits() {
   return {.signatures = {{DType::kFloat16, DType::kFloat}, {DType::kBFloat16, DType::kFloat}}};
@@ -201,9 +238,8 @@ KernelTraits GradWeightsTraits() {
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-widened", KernelRank::kBest,
                               MakeWidened<ops::Conv>, WidenedTraits(OneDnnFuses));
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvPair, "conv-pair-widened",
-                              KernelRank::kBest, MakeWidened<ops::ConvPair>,
-                              WidenedTraits(nullptr));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-pair-widened", KernelRank::kBest,
+                              MakeWidened<ops::Fused>, PairTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-widened",
                               KernelRank::kBest, MakeWidened<ops::ConvGradData>,
                               WidenedTraits(nullptr));

@@ -6,7 +6,7 @@
 #include "caffe/cuda/kernels/batch_norm_elements.cuh"
 #include "caffe/cuda/kernels/channel_sums.cuh"
 #include "caffe/cuda/kernels/running_statistics.cuh"
-#include "caffe/ops/batch_norm_relu_grad.hpp"
+#include "caffe/ops/fused.hpp"
 #include "caffe/ops/norm.hpp"
 
 namespace caffe::cuda {
@@ -211,12 +211,13 @@ struct StoreGradients {
   }
 };
 
-// Indices of a gradient's operands; -1: the op has no such operand.
+// Indices of a gradient's operands; -1: there is no such operand. The first three inputs are x,
+// mean and variance.
 struct GradientPlaces {
-  int y, beta, dresidual;
+  int dy, gamma, y, beta, dresidual;
 };
 
-// The operands of one run of BatchNormGrad or BatchNormReluGrad, whose first operands are the same.
+// The operands of one run of BatchNormGrad, or of the region that computes the ReLU's signs itself.
 template <typename T>
 struct GradientRun {
   using Grad = ops::BatchNormGrad;
@@ -241,11 +242,11 @@ struct GradientRun {
         normalisation{InputNumbers(ctx, Grad::kMean),
                       InputNumbers(ctx, Grad::kVariance),
                       {},
-                      InputNumbers(ctx, Grad::kGamma),
+                      places.gamma < 0 ? Numbers() : InputNumbers(ctx, places.gamma),
                       places.beta < 0 ? Numbers() : InputNumbers(ctx, places.beta),
                       static_cast<A>(eps)},
         operands{ctx.input(Grad::kX).as<const T>(),
-                 ctx.input(Grad::kDy).as<const T>(),
+                 ctx.input(places.dy).as<const T>(),
                  signs == Signs::kOfY ? ctx.input(places.y).as<const T>() : nullptr,
                  {nullptr, view.covered}},
         dresidual(places.dresidual >= 0 && ctx.has_output(places.dresidual)
@@ -347,34 +348,53 @@ KernelOrRefusal MakeGradient(const KernelRequest& request, const GradientPlaces&
 
 KernelOrRefusal MakeBatchNormGrad(const ops::BatchNormGrad& op, const KernelRequest& request) {
   using Grad = ops::BatchNormGrad;
-  return MakeGradient(request, {.y = Grad::kY, .beta = -1, .dresidual = Grad::kDresidual}, op.eps);
+  return MakeGradient(request,
+                      {.dy = Grad::kDy,
+                       .gamma = Grad::kGamma,
+                       .y = Grad::kY,
+                       .beta = -1,
+                       .dresidual = Grad::kDresidual},
+                      op.eps);
 }
 
-KernelOrRefusal MakeBatchNormReluGrad(const ops::BatchNormReluGrad& op,
-                                      const KernelRequest& request) {
-  using Grad = ops::BatchNormReluGrad;
-  return MakeGradient(request, {.y = -1, .beta = Grad::kBeta, .dresidual = -1}, op.eps);
+// The region BatchNormInference[relu](x, mean, variance, gamma, beta) -> y,
+// BatchNormGrad(x, mean, variance, dy, gamma, y).
+bool IsOfSigns(const Op& op) {
+  const auto& region = *op.As<ops::Fused>();
+  return region.Is({ops::BatchNormInference::kName, ops::BatchNormGrad::kName}) &&
+         ops::EndsInRelu(region.Get<ops::BatchNormInference>(0).epilogue);
+}
+
+KernelOrRefusal MakeGradientOfSigns(const ops::Fused& op, const KernelRequest& request) {
+  using Grad = ops::BatchNormGrad;
+  return MakeGradient(request,
+                      {.dy = op.InputOf(1, Grad::kDy),
+                       .gamma = op.InputOf(1, Grad::kGamma),
+                       .y = -1,
+                       .beta = op.InputOf(0, ops::BatchNormInference::kBeta),
+                       .dresidual = -1},
+                      op.Get<Grad>(1).eps);
 }
 
 // Processes rows of channel packs.
-KernelOrRefusal MakeBatchNormReluGradOfRows(const ops::BatchNormReluGrad& op,
-                                            const KernelRequest& request) {
+KernelOrRefusal MakeGradientOfSignsByRows(const ops::Fused& op, const KernelRequest& request) {
   const Covered view = ChannelsOf(request.inputs[0]);
   const bool has_rows =
       VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) { return HasRows<T>(view); });
   if (!has_rows) return Refusal{"channels do not lie last in whole packs of 16 bytes"};
-  return MakeBatchNormReluGrad(op, request);
+  return MakeGradientOfSigns(op, request);
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNorm, "batch-norm",
                               KernelRank::kReference, MakeBatchNorm, {.fuses = ops::IsAddRelu});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormGrad, "batch-norm-grad",
                               KernelRank::kReference, MakeBatchNormGrad);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormReluGrad, "batch-norm-relu-grad",
-                              KernelRank::kGood, MakeBatchNormReluGradOfRows);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormReluGrad,
-                              "batch-norm-relu-grad-reference", KernelRank::kReference,
-                              MakeBatchNormReluGrad);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Fused, "batch-norm-relu-grad",
+                              KernelRank::kGood, MakeGradientOfSignsByRows,
+                              {.signatures = EverySignature(), .is_for = IsOfSigns});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Fused, "batch-norm-relu-grad-by-elements",
+                              KernelRank::kGood, MakeGradientOfSigns,
+                              {.signatures = EverySignature(), .is_for = IsOfSigns});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormInference, "batch-norm-inference",
                               KernelRank::kReference, MakeBatchNormInference,
                               {.fuses = ops::IsAddRelu});

@@ -1,12 +1,13 @@
+#include <algorithm>
+
 #include "caffe/cuda/channel_statistics.hpp"
 #include "caffe/cuda/kernels/batch_norm_rows.cuh"
 #include "caffe/cuda/kernels/channel_sums.cuh"
 #include "caffe/cuda/kernels/running_statistics.cuh"
+#include "caffe/ops/fused_in_turn.hpp"
 
 namespace caffe::cuda {
 namespace {
-
-using ops::ConvStatistics;
 
 // Computes statistics from sums relative to the channel's first element.
 template <typename T>
@@ -16,14 +17,12 @@ struct StoreStatistics {
   int64_t inner;
   A count;
   Numbers mean, variance;
-  RunningStatistics running;
 
   __device__ void operator()(int64_t c, const Sums<2, A>& sums) const {
     const A deviation = sums.values[0] / count;
     const A square = sums.values[1] / count - deviation * deviation;
     mean.Set(c, Wide(x[c * inner]) + deviation);
     variance.Set(c, square > A(0) ? square : A(0));
-    running.Update(c);
   }
 };
 
@@ -81,29 +80,71 @@ struct StatisticsOfChannel {
   }
 };
 
-}  // namespace
-
-ChannelStatistics::ChannelStatistics(const ConvStatistics& op, const TensorDesc& y,
-                                     Device& device) {
-  const Covered view = ChannelsOf(y);
-  VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
-    const ChannelSums<T> sums(view, device);
-    workspace_bytes_ = sums.workspace_bytes();
-    run_ = [=](const KernelContext& ctx, void* workspace) {
-      const T* data = ctx.output(ConvStatistics::kY).as<const T>();
-      const StoreStatistics<T> store{data,
-                                     view.inner,
-                                     static_cast<Accum<T>>(view.length()),
-                                     OutputNumbers(ctx, ConvStatistics::kMean),
-                                     OutputNumbers(ctx, ConvStatistics::kVariance),
-                                     RunningStatistics::Of(op, ctx)};
-      if (HasRows<T>(view) && AreAligned<T>({data})) {
-        sums.ByRows(ctx, workspace, MomentsOfRows<T, kPackSize<T>>{data}, store);
+// One pass over x.
+KernelOrRefusal MakeChannelStatistics(const ops::ChannelStatistics&, const KernelRequest& request) {
+  using Statistics = ops::ChannelStatistics;
+  const Covered view = ChannelsOf(request.inputs[0]);
+  return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
+    const ChannelSums<T> sums(view, request.device);
+    const auto run = [=](const KernelContext& ctx) {
+      const T* x = ctx.input(0).as<const T>();
+      const StoreStatistics<T> store{x, view.inner, static_cast<Accum<T>>(view.length()),
+                                     OutputNumbers(ctx, Statistics::kMean),
+                                     OutputNumbers(ctx, Statistics::kVariance)};
+      if (HasRows<T>(view) && AreAligned<T>({x})) {
+        sums.ByRows(ctx, ctx.workspace, MomentsOfRows<T, kPackSize<T>>{x}, store);
       } else {
-        sums.ByElements(ctx, workspace, AddMoments<T>{data, view.inner}, store);
+        sums.ByElements(ctx, ctx.workspace, AddMoments<T>{x, view.inner}, store);
       }
     };
+    return Kernel{"", run, sums.workspace_bytes()};
   });
+}
+
+// Engines that sum statistics have windows of at most so many pixels along an axis.
+constexpr int64_t kWidestWindow = 5;
+
+// Engines that sum want the channels of 16-bit tensors in whole packs of 16 bytes.
+bool HasPackedChannels(int64_t channels) {
+  return channels % 8 == 0;
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ChannelStatistics,
+                              "channel-statistics-reference", KernelRank::kReference,
+                              MakeChannelStatistics);
+// For convolutions whose engine fails its check.
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Fused, "conv-statistics", KernelRank::kGood,
+                              ops::MakeInTurn,
+                              {.signatures = {{DType::kFloat16, DType::kFloat}},
+                               .is_for = ConvStatistics::IsFor,
+                               .why_not = ConvStatistics::WhyNot});
+
+}  // namespace
+
+ConvStatistics::ConvStatistics(const ops::Fused& region) : conv(region.Get<ops::Conv>(0)) {
+  if (region.members.size() > 2) running = region.Get<ops::UpdateRunningStatistics>(2);
+}
+
+bool ConvStatistics::IsFor(const Op& op) {
+  const auto& region = *op.As<ops::Fused>();
+  constexpr std::string_view conv = ops::Conv::kName, statistics = ops::ChannelStatistics::kName;
+  return region.Is({conv, statistics}) ||
+         region.Is({conv, statistics, ops::UpdateRunningStatistics::kName});
+}
+
+std::string ConvStatistics::WhyNot(const Op& op, std::span<const OperandDesc> inputs,
+                                   const Device&) {
+  const ConvStatistics region(*op.As<ops::Fused>());
+  const ops::ConvGeometry& geometry = region.conv.geometry;
+  const bool has_bias = inputs.size() > ops::Conv::kBias && inputs[ops::Conv::kBias].present;
+  if (has_bias || !region.conv.epilogue.empty()) return "the convolution has a bias or an epilogue";
+  if (geometry.group != 1) return "the convolution has groups";
+  if (geometry.spatial_axes() != 2) return "only images";
+  if (std::ranges::max(geometry.kernel) > kWidestWindow)
+    return StrCat("a window of more than ", kWidestWindow, " pixels");
+  if (!HasPackedChannels(inputs[kX].shape[1]) || !HasPackedChannels(inputs[kW].shape[0]))
+    return "channels that are no multiple of 8";
+  return "";
 }
 
 void StatisticsOfSums(const ConvStatistics& op, const KernelContext& ctx, const float* sums,

@@ -6,7 +6,9 @@
 #include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/gradient_epilogue.hpp"
 #include "caffe/cuda/kernels/cudnn_convolution.hpp"
-#include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/fused.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -109,37 +111,42 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request, Grou
 constexpr const char* kIntoName = "conv-into-cudnn";
 
 // An engine that does everything and writes its channels of the whole tensor.
-KernelOrRefusal IntoKernel(const ops::ConvInto& op, const KernelRequest& request,
+KernelOrRefusal IntoKernel(const ops::Fused& region, const KernelRequest& request,
                            const ConvProblem& problem) {
-  using Into = ops::ConvInto;
-  const bool has_bias = request.inputs.size() > Into::kBias && request.inputs[Into::kBias].present;
-  const size_t offset = static_cast<size_t>(op.offset) * SizeOf(problem.y.dtype);
-  const auto planned = PlanForward(op.conv, request, problem, has_bias, op.conv.epilogue,
+  using ops::Conv;
+  const auto& op = region.Get<Conv>(0);
+  const bool has_bias = request.inputs.size() > Conv::kBias && request.inputs[Conv::kBias].present;
+  const size_t offset =
+      static_cast<size_t>(region.Get<ops::InsertChannels>(1).offset) * SizeOf(problem.y.dtype);
+  const auto planned = PlanForward(op, request, problem, has_bias, op.epilogue,
                                    std::gcd(static_cast<int64_t>(offset), kTensorAlignment));
   if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   const FilterPlace filter(problem);
+  const int whole = region.InputOf(1, ops::InsertChannels::kWhole);
   return Kernel{"",
                 [=](const KernelContext& ctx) {
-                  KeepOtherChannels(ctx);
-                  CudnnPointers pointers = {{kX, ctx.input(Into::kX).data},
-                                            {kW, filter.ToKrsc(ctx, ctx.input(Into::kW))},
+                  KeepOtherChannels(ctx, whole);
+                  CudnnPointers pointers = {{kX, ctx.input(Conv::kX).data},
+                                            {kW, filter.ToKrsc(ctx, ctx.input(Conv::kW))},
                                             {kY, ctx.output(0).as<char>() + offset}};
-                  if (has_bias) pointers[kBias] = ctx.input(Into::kBias).data;
+                  if (has_bias) pointers[kBias] = ctx.input(Conv::kBias).data;
                   conv->Run(std::move(pointers), Behind(ctx.workspace, filter.bytes()),
                             StreamOf(ctx));
                 },
                 filter.bytes() + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
 }
 
-KernelOrRefusal MakeConvInto(const ops::ConvInto& op, const KernelRequest& request) {
-  const OperandDesc &w = request.inputs[ops::ConvInto::kW], &whole = request.outputs[0];
-  const ConvProblem problem = ConvProblem::Of(request.inputs[0], ops::ConvInto::Part(whole, w), w,
-                                              op.conv.geometry, whole.shape[1]);
+KernelOrRefusal MakeConvInto(const ops::Fused& region, const KernelRequest& request) {
+  const OperandDesc &w = request.inputs[ops::Conv::kW], &whole = request.outputs[0];
+  TensorDesc part = whole;
+  part.shape = part.shape.With(1, w.shape[0]);
+  const ConvProblem problem = ConvProblem::Of(request.inputs[0], part, w,
+                                              region.Get<ops::Conv>(0).geometry, whole.shape[1]);
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
   if (whole.layout != Layout::kChannelsLast) return Refusal{"only where channels lie last"};
   if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
-  KernelOrRefusal fused = IntoKernel(op, request, problem);
+  KernelOrRefusal fused = IntoKernel(region, request, problem);
   Kernel* const kernel = std::get_if<Kernel>(&fused);
   if (kernel == nullptr) return fused;
   return Checked(request, std::move(*kernel), [&] { return OtherThan(kIntoName, request); });
@@ -220,15 +227,15 @@ KernelOrRefusal MakeFastest(const T& op, const KernelRequest& request) {
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
                               (MakeFastest<ops::Conv, MakeConv>),
                               {.signatures = ConvSignatures(), .fuses = IsReluAlone});
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvInto, kIntoName, KernelRank::kBest,
-                              MakeConvInto, {.signatures = ConvSignatures(), .fuses = IsReluAlone});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Fused, kIntoName, KernelRank::kBest,
+                              MakeConvInto, {.signatures = ConvSignatures(), .is_for = IsConvInto});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
                               KernelRank::kBest, (MakeFastest<ops::ConvGradData, MakeConvGradData>),
                               {.signatures = ConvSignatures(), .fuses = IsGradientEpilogue});
 
 const AheadFactoryRegistrar ahead_registrars[] = {
     {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", Ahead(MakeFastest<ops::Conv, MakeConv>)},
-    {DeviceKind::kCuda, typeid(ops::ConvInto), kIntoName, Ahead(MakeConvInto)},
+    {DeviceKind::kCuda, typeid(ops::Fused), kIntoName, Ahead(MakeConvInto)},
     {DeviceKind::kCuda, typeid(ops::ConvGradData), "conv-grad-data-cudnn",
      Ahead(MakeFastest<ops::ConvGradData, MakeConvGradData>)},
 };

@@ -1,15 +1,17 @@
-// A convolution by any kernel, whose result is then copied into its part of the whole tensor: used
-// if cuDNN has no engine that writes there (conv_cudnn.cpp).
+// Copies some channels into a larger tensor: used if cuDNN has no engine that writes them there
+// (conv_cudnn.cpp).
 #include "caffe/cuda/channel_part.hpp"
 #include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/kernels/channel_sums.cuh"
 #include "caffe/cuda/vendor_types.hpp"
-#include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/fused_in_turn.hpp"
 
 namespace caffe::cuda {
 namespace {
 
-using ops::ConvInto;
+using ops::InsertChannels;
 
 // Copies packs of N neighbouring channels of the part to the same channels of the whole.
 template <typename T, int N>
@@ -25,24 +27,6 @@ struct CopyPart {
         PackAt<T, N>(part, i);
   }
 };
-
-// Returns the first candidate for the convolution alone.
-KernelOrRefusal PlainConvolution(const ConvInto& op, const KernelRequest& request,
-                                 const OperandDesc& part) {
-  const Op conv(op.conv);
-  const DType type = part.dtype;
-  const Signature signature{type, type == DType::kDouble ? type : DType::kFloat};
-  const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCuda, conv.type());
-  const size_t inputs = std::min<size_t>(request.inputs.size(), ConvInto::kWhole);
-  KernelOrRefusal answer = Refusal{"there is no kernel of a convolution"};
-  for (const KernelCandidate& candidate : candidates) {
-    if (!candidate.Serves(signature)) continue;
-    answer = candidate.factory({conv, request.inputs.first(inputs), std::span(&part, 1),
-                                request.device, request.settings});
-    if (std::holds_alternative<Kernel>(answer)) break;
-  }
-  return answer;
-}
 
 template <typename T>
 void CopyIntoWhole(const KernelContext& ctx, const TensorView& part, int64_t offset) {
@@ -61,45 +45,33 @@ void CopyIntoWhole(const KernelContext& ctx, const TensorView& part, int64_t off
   has_packs ? run(std::integral_constant<int, N>{}) : run(std::integral_constant<int, 1>{});
 }
 
-KernelOrRefusal MakeConvInto(const ConvInto& op, const KernelRequest& request) {
-  OperandDesc part;
-  static_cast<TensorDesc&>(part) = ConvInto::Part(request.outputs[0], request.inputs[ConvInto::kW]);
-  KernelOrRefusal conv = PlainConvolution(op, request, part);
-  Kernel* const kernel = std::get_if<Kernel>(&conv);
-  if (kernel == nullptr) return conv;
-  const size_t part_bytes = AlignWorkspace(part.bytes());
-  kernel->run = [run = kernel->run, part, part_bytes,
-                 offset = op.offset](const KernelContext& ctx) {
-    KeepOtherChannels(ctx);
-    TensorView result;
-    static_cast<TensorDesc&>(result) = part;
-    result.data = ctx.workspace;
-    KernelContext inner = ctx;
-    inner.inputs = ctx.inputs.first(std::min<size_t>(ctx.inputs.size(), ConvInto::kWhole));
-    inner.outputs = std::span(&result, 1);
-    inner.workspace = static_cast<char*>(ctx.workspace) + part_bytes;
-    run(inner);
-    VisitFloat(part.dtype, [&]<typename T>(TypeTag<T>) { CopyIntoWhole<T>(ctx, result, offset); });
-  };
-  kernel->workspace_bytes += part_bytes;
-  return conv;
+void Insert(const InsertChannels& op, const KernelContext& ctx) {
+  KeepOtherChannels(ctx, InsertChannels::kWhole);
+  const TensorView& part = ctx.input(InsertChannels::kPart);
+  VisitFloat(part.dtype, [&]<typename T>(TypeTag<T>) { CopyIntoWhole<T>(ctx, part, op.offset); });
 }
 
-// write-into-concats checks the types of the first kernel: those for which cuDNN has engines.
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ConvInto, "conv-into", KernelRank::kGood,
-                              MakeConvInto,
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, InsertChannels, Insert);
+// For convolutions whose engine fails its check.
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Fused, "conv-into", KernelRank::kGood,
+                              ops::MakeInTurn,
                               {.signatures = {{DType::kFloat, DType::kFloat},
                                               {DType::kFloat16, DType::kFloat},
                                               {DType::kBFloat16, DType::kFloat}},
-                               .fuses = IsReluAlone});
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ConvInto, "conv-into-reference",
-                              KernelRank::kReference, MakeConvInto, {.fuses = IsReluAlone});
+                               .is_for = IsConvInto});
 
 }  // namespace
 
-void KeepOtherChannels(const KernelContext& ctx) {
-  if (!ctx.has_input(ConvInto::kWhole)) return;
-  const TensorView &from = ctx.input(ConvInto::kWhole), &to = ctx.output(0);
+bool IsConvInto(const Op& op) {
+  const auto& region = *op.As<ops::Fused>();
+  return region.Is({ops::Conv::kName, InsertChannels::kName}) &&
+         (region.Get<ops::Conv>(0).epilogue.empty() ||
+          IsReluAlone(region.Get<ops::Conv>(0).epilogue));
+}
+
+void KeepOtherChannels(const KernelContext& ctx, int whole) {
+  if (!ctx.has_input(whole)) return;
+  const TensorView &from = ctx.input(whole), &to = ctx.output(0);
   if (from.data != to.data) ctx.stream->Copy(to.data, from.data, to.bytes());
 }
 

@@ -224,7 +224,7 @@ inline KernelOrRefusal OtherThan(std::string_view name, const KernelRequest& req
   KernelOrRefusal answer = Refusal{"there is no other kernel"};
   for (const KernelCandidate& candidate :
        KernelRegistry::Get().Candidates(DeviceKind::kCuda, request.op.type())) {
-    if (candidate.name == name) continue;
+    if (candidate.name == name || !candidate.IsFor(request.op)) continue;
     answer = candidate.factory(request);
     if (std::holds_alternative<Kernel>(answer)) break;
   }

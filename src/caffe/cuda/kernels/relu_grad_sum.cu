@@ -1,10 +1,21 @@
 // Computes the gradient of a ReLU and that of the preceding bias in one pass over memory.
 #include "caffe/cuda/channel_rows.cuh"
 #include "caffe/cuda/numbers.cuh"
-#include "caffe/ops/relu_grad_sum.hpp"
+#include "caffe/ops/broadcast.hpp"
+#include "caffe/ops/fused.hpp"
+#include "caffe/ops/pointwise.hpp"
 
 namespace caffe::cuda {
 namespace {
+
+// Outputs of the region ReluGrad(s, dy) -> dx, SumToAxes(dx) -> sum.
+enum Output { kDx, kSum };
+
+bool IsReluGradSum(const Op& op) {
+  const auto& region = *op.As<ops::Fused>();
+  return region.Is({ops::ReluGrad::kName, ops::SumToAxes::kName}) &&
+         region.Get<ops::SumToAxes>(1).is_per_channel();
+}
 
 template <typename T>
 struct ReluGradElements {
@@ -54,17 +65,16 @@ Covered ChannelsOf(const TensorDesc& x) {
 template <typename T>
 void RunByElements(const ops::ReluGrad& gradient, const Covered& view, const KernelContext& ctx) {
   const ReluGradElements<T> body{gradient, ctx.input(0).as<const T>(), ctx.input(1).as<const T>(),
-                                 ctx.output(ops::ReluGradSum::kDx).as<T>()};
-  SumCovered<1, Accum<T>>(ctx, view, ctx.workspace, body,
-                          StoreSum{OutputGradient(ctx, ops::ReluGradSum::kSum)});
+                                 ctx.output(kDx).as<T>()};
+  SumCovered<1, Accum<T>>(ctx, view, ctx.workspace, body, StoreSum{OutputGradient(ctx, kSum)});
 }
 
 // For any layout.
-KernelOrRefusal MakeByElements(const ops::ReluGradSum& op, const KernelRequest& request) {
+KernelOrRefusal MakeByElements(const ops::Fused& op, const KernelRequest& request) {
   const Covered view = ChannelsOf(request.inputs[0]);
   return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
     return Kernel{"",
-                  [=, gradient = op.gradient()](const KernelContext& ctx) {
+                  [=, gradient = op.Get<ops::ReluGrad>(0)](const KernelContext& ctx) {
                     RunByElements<T>(gradient, view, ctx);
                   },
                   SumWorkspace<1, Accum<T>>(view)};
@@ -72,7 +82,7 @@ KernelOrRefusal MakeByElements(const ops::ReluGradSum& op, const KernelRequest& 
 }
 
 // By rows of channel packs, if they are aligned.
-KernelOrRefusal MakeByRows(const ops::ReluGradSum& op, const KernelRequest& request) {
+KernelOrRefusal MakeByRows(const ops::Fused& op, const KernelRequest& request) {
   const Covered view = ChannelsOf(request.inputs[0]);
   return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) -> KernelOrRefusal {
     constexpr int N = kPackSize<T>;
@@ -80,26 +90,27 @@ KernelOrRefusal MakeByRows(const ops::ReluGradSum& op, const KernelRequest& requ
       return Refusal{StrCat("channels do not lie last in multiples of ", N)};
     const RowSums<1, N, Accum<T>> rows(view.outer, view.covered, request.device);
     return Kernel{"",
-                  [=, gradient = op.gradient()](const KernelContext& ctx) {
+                  [=, gradient = op.Get<ops::ReluGrad>(0)](const KernelContext& ctx) {
                     const ReluGradRows<T, N> body{gradient, ctx.input(0).as<const T>(),
                                                   ctx.input(1).as<const T>(),
-                                                  ctx.output(ops::ReluGradSum::kDx).as<T>()};
+                                                  ctx.output(kDx).as<T>()};
                     if (!IsPackAligned<T, N>(body.s) || !IsPackAligned<T, N>(body.dy) ||
                         !IsPackAligned<T, N>(body.dx)) {
                       RunByElements<T>(gradient, view, ctx);
                       return;
                     }
-                    rows.Run(ctx, ctx.workspace, body,
-                             StoreSum{OutputGradient(ctx, ops::ReluGradSum::kSum)});
+                    rows.Run(ctx, ctx.workspace, body, StoreSum{OutputGradient(ctx, kSum)});
                   },
                   std::max(rows.workspace_bytes(), SumWorkspace<1, Accum<T>>(view))};
   });
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ReluGradSum, "relu-grad-sum",
-                              KernelRank::kGood, MakeByRows);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ReluGradSum, "relu-grad-sum-reference",
-                              KernelRank::kReference, MakeByElements);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Fused, "relu-grad-sum", KernelRank::kGood,
+                              MakeByRows,
+                              {.signatures = EverySignature(), .is_for = IsReluGradSum});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Fused, "relu-grad-sum-by-elements",
+                              KernelRank::kGood, MakeByElements,
+                              {.signatures = EverySignature(), .is_for = IsReluGradSum});
 
 }  // namespace
 }  // namespace caffe::cuda

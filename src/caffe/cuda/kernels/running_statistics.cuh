@@ -27,8 +27,8 @@ class RunningStatistics {
         decaying_sums_(op.decaying_sums),
         copies_first_(op.copies_first),
         random_(ctx) {}
-  // For BatchNorm or ConvStatistics, whose outputs have the same indices; updates nothing if the
-  // node has no running statistics.
+  // For ops::BatchNorm or ConvStatistics, whose outputs have the same indices; updates nothing if
+  // the node has no running statistics.
   template <typename Op>
   static RunningStatistics Of(const Op& op, const KernelContext& ctx) {
     return {op.running.value_or(ops::UpdateRunningStatistics()), ctx, OutputNumbers(ctx, Op::kMean),

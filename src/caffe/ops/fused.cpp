@@ -1,0 +1,151 @@
+#include "caffe/ops/fused.hpp"
+
+#include <algorithm>
+
+#include "caffe/error.hpp"
+#include "caffe/ops/read_again.hpp"
+
+namespace caffe::ops {
+namespace {
+
+using Place = Fused::Place;
+using Kind = Fused::Place::Kind;
+
+// Picks a member's operands from what is known of the node's and the inner ones; `none` for absent
+// operands.
+template <typename T>
+std::vector<T> Select(const std::vector<Place>& places, std::span<const T> inputs,
+                      std::span<const T> outputs, std::span<const T> inner, const T& none) {
+  std::vector<T> selected;
+  for (const Place& place : places) {
+    const std::span<const T> from = place.kind == Kind::kInput    ? inputs
+                                    : place.kind == Kind::kOutput ? outputs
+                                    : place.kind == Kind::kInner  ? inner
+                                                                  : std::span<const T>();
+    const auto i = static_cast<size_t>(place.index);
+    selected.push_back(i < from.size() ? from[i] : none);
+  }
+  return selected;
+}
+
+// Tensors between members are not in memory, so nobody reads them twice.
+const ReadAgain<Fused> fused([](const Fused& op, OperandDescs inputs, OperandDescs outputs) {
+  double bytes = 0;
+  for (const Fused::Member& member : op.members) {
+    const auto select = [&](const std::vector<Place>& places) {
+      return Select<const TensorDesc*>(places, inputs, outputs, {}, nullptr);
+    };
+    bytes += BytesReadAgain(member.op, select(member.inputs), select(member.outputs));
+  }
+  return bytes;
+});
+
+// Adds the node's operands of one kind that `operands` of a member's places are.
+void Collect(const std::vector<Place>& places, const OperandSet& operands, Kind kind,
+             OperandSet* set) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (operands.contains(i) && places[i].kind == kind)
+      set->insert(static_cast<size_t>(places[i].index));
+  }
+}
+
+bool IsImage(const TensorDesc& desc) {
+  return desc.shape.num_axes() == 4;
+}
+
+Layout LayoutOf(std::span<const TensorDesc> operands, const OperandSet& images) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (images.contains(i) && IsImage(operands[i])) return operands[i].layout;
+  }
+  return Layout::kPlain;
+}
+
+}  // namespace
+
+bool Fused::Is(std::initializer_list<std::string_view> names) const {
+  return std::ranges::equal(members, names, {}, [](const Member& one) { return one.op.name(); });
+}
+
+int Fused::InputOf(size_t member, int operand) const {
+  const std::vector<Place>& places = members[member].inputs;
+  const auto i = static_cast<size_t>(operand);
+  return i < places.size() && places[i].kind == Kind::kInput ? places[i].index : -1;
+}
+
+std::vector<TensorDesc> Fused::InnerDescs(std::span<const TensorDesc> inputs,
+                                          std::span<const TensorDesc> outputs) const {
+  const LayoutRule rule = layout_rule();
+  Layout layout = LayoutOf(inputs, rule.inputs);
+  if (layout == Layout::kPlain) layout = LayoutOf(outputs, rule.outputs);
+  OperandSet images;
+  for (const Member& member : members)
+    Collect(member.outputs, member.op.layout_rule().outputs, Kind::kInner, &images);
+  std::vector<TensorDesc> descs;
+  for (size_t i = 0; i < inner.size(); ++i) {
+    TensorDesc& desc = descs.emplace_back();
+    desc.shape = inner[i].shape;
+    desc.dtype = inner[i].dtype.value_or(inputs[0].dtype);
+    desc.scale = inner[i].scale;
+    if (images.contains(i) && IsImage(desc)) desc.layout = layout;
+  }
+  return descs;
+}
+
+std::string Fused::Attributes() const {
+  std::string text;
+  for (const Member& member : members) {
+    const std::string attributes = member.op.Attributes();
+    text += StrCat(text.empty() ? "" : " ", member.op.name(),
+                   attributes.empty() ? "" : StrCat("[", attributes, "]"));
+  }
+  return text;
+}
+
+LayoutRule Fused::layout_rule() const {
+  LayoutRule rule;
+  for (const Member& member : members) {
+    const LayoutRule one = member.op.layout_rule();
+    Collect(member.inputs, one.inputs, Kind::kInput, &rule.inputs);
+    Collect(member.outputs, one.outputs, Kind::kOutput, &rule.outputs);
+    rule.prefers_channels_last |= one.prefers_channels_last;
+  }
+  return rule;
+}
+
+NumericRule Fused::numeric_rule() const {
+  const bool has_product = std::ranges::any_of(
+      members, [](const Member& member) { return member.op.numeric_rule() == NumericRule::kMath; });
+  return has_product ? NumericRule::kMath : NumericRule::kStorage;
+}
+
+OperandSet Fused::updates() const {
+  OperandSet updates;
+  for (const Member& member : members)
+    Collect(member.outputs, member.op.updates(), Kind::kOutput, &updates);
+  return updates;
+}
+
+bool Fused::in_place() const {
+  const auto writer = std::ranges::find_if(members, [](const Member& member) {
+    return std::ranges::find(member.outputs, Output(0)) != member.outputs.end();
+  });
+  const auto reads_input = [](const Member& member) {
+    return std::ranges::find(member.inputs, Kind::kInput, &Place::kind) != member.inputs.end();
+  };
+  return writer != members.end() && writer->op.in_place() &&
+         std::none_of(writer + 1, members.end(), reads_input);
+}
+
+double Fused::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
+  const std::vector<TensorDesc> between = InnerDescs(inputs, outputs);
+  double flops = 0;
+  for (const Member& member : members) {
+    const auto select = [&](const std::vector<Place>& places) {
+      return Select<TensorDesc>(places, inputs, outputs, between, TensorDesc());
+    };
+    flops += member.op.Flops(select(member.inputs), select(member.outputs));
+  }
+  return flops;
+}
+
+}  // namespace caffe::ops
