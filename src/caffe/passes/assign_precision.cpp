@@ -3,27 +3,14 @@
 #include <tuple>
 
 #include "caffe/graph/layer_place.hpp"
-#include "caffe/ops/convert.hpp"
 #include "caffe/passes/pass.hpp"
+#include "caffe/passes/stored_types.hpp"
 
 namespace caffe::passes {
 namespace {
 
-DType AtLeastFloat(DType type) {
-  return type == DType::kDouble ? type : DType::kFloat;
-}
-
 bool IsHalf(DType type) {
   return SizeOf(type) == 2;
-}
-
-// True if the op's arithmetic is never narrower than float.
-bool ComputesWide(const Op& op) {
-  return op.numeric_rule() == NumericRule::kFloat || op.numeric_rule() == NumericRule::kAsStored;
-}
-
-bool IsParam(const Value& value) {
-  return value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad;
 }
 
 // Distance of `to` from the requested type; nothing if `to` cannot represent all its values.
@@ -50,30 +37,16 @@ std::string TypesOf(const KernelCandidate& candidate) {
 
 }  // namespace
 
-// After this pass every value has its storage type, every node the signature that it is computed
-// in, and every operand the type in which the node sees it; insert-casts then adds the conversions.
-// A value is stored in the forward_type or backward_type of its layer. Losses and the scores that
-// they read, statistics, indices and master weights are never narrower than float. A node's
-// signature is declared by the device's best kernel that meets the layer's types, else the nearest
-// wider one.
+// After this pass every value has its storage type (stored_types.hpp), every node the signature
+// that it is computed in, and every operand the type in which the node sees it; insert-casts then
+// adds the conversions. A node's signature is declared by the device's best kernel that meets the
+// layer's types, else the nearest wider one.
 class AssignPrecision final : public Pass {
  public:
   std::string_view name() const override { return "assign-precision"; }
 
   void Run(Graph& graph) override {
-    FindSideResults(graph);
-    KeepLabelsExact(graph);
-    KeepScoresWide(graph);
-    StoreParameters(graph);
-    for (Value& value : graph.values()) {
-      if (value.layer >= 0 && !IsParam(value)) value.desc.dtype = StorageType(graph, value);
-    }
-    // Memory that a user provides later holds the blob's last version, or its gradient.
-    for (const auto& [name, value] : graph.external_data) ShareType(*value, *graph.blobs.at(name));
-    for (const auto& [name, value] : graph.external_diffs) {
-      const auto gradient = graph.blob_grads.find(name);
-      if (gradient != graph.blob_grads.end()) ShareType(*value, *gradient->second);
-    }
+    side_results_ = AssignStoredTypes(graph);
     for (Node* node : graph.ScheduledNodes()) {
       AssignRoles(*node);
       ChooseSignature(graph, *node);
@@ -82,105 +55,6 @@ class AssignPrecision final : public Pass {
   }
 
  private:
-  // Further results of a node (masks, statistics) keep their type, and are never narrower than
-  // float if they are tops.
-  void FindSideResults(Graph& graph) {
-    side_results_.clear();
-    for (LayerCall& call : graph.calls) {
-      for (const auto& [name, value] : call.saved) side_results_.insert(value);
-    }
-    for (Node* node : graph.ScheduledNodes()) {
-      if (node->direction != Direction::kForward) continue;
-      if (!node->outputs.empty()) side_results_.erase(node->outputs[0]);
-      if (node->op.As<ops::HostCall>() == nullptr) {
-        for (size_t i = 1; i < node->outputs.size(); ++i)
-          if (node->outputs[i] != nullptr) node->outputs[i]->at_least_float = true;
-      }
-      if (!ComputesWide(node->op)) continue;
-      for (Value* output : node->outputs) {
-        if (output != nullptr) output->at_least_float = true;
-        side_results_.erase(output);
-      }
-    }
-  }
-
-  // Class indexes above 256 are not exact in bfloat16, so labels stay float from their source on,
-  // through ops that only move them.
-  static void KeepLabelsExact(Graph& graph) {
-    std::vector<Node*> nodes = graph.ScheduledNodes();
-    std::reverse(nodes.begin(), nodes.end());
-    for (Node* node : nodes) {
-      if (node->direction != Direction::kForward) continue;
-      const Op& op = node->op;
-      for (size_t i = 0; i < node->inputs.size(); ++i) {
-        if (op.exact_inputs().contains(i) && node->inputs[i] != nullptr) {
-          node->inputs[i]->at_least_float = true;
-        }
-      }
-      const bool moves =
-          op.is_view() || op.As<ops::SliceOf>() != nullptr || op.As<ops::Concat>() != nullptr;
-      if (!moves || node->outputs[0] == nullptr || !node->outputs[0]->at_least_float) continue;
-      for (Value* input : node->inputs) input->at_least_float = true;
-    }
-  }
-
-  // A matrix product's sums are already float. If only ops that compute in float read them (a loss,
-  // an accuracy), rounding in between would save nothing. Scores that are rounded to bfloat16 tie,
-  // which counts against the label: 0.2 points of CIFAR-10 quick. A layer's own forward_type takes
-  // precedence. The gradient of scores has the layer's backward_type.
-  void KeepScoresWide(Graph& graph) {
-    scores_.clear();
-    const auto readers = Readers(graph);
-    const auto reads_narrow = [](const Node* reader) {
-      return reader->direction == Direction::kForward && !ComputesWide(reader->op);
-    };
-    for (const Node* node : graph.ScheduledNodes()) {
-      if (node->direction != Direction::kForward || !node->op.makes_float() ||
-          node->op.numeric_rule() != NumericRule::kMath) {
-        continue;
-      }
-      Value* scores = node->outputs[0];
-      if (graph.calls[node->layers.front()].types.has_own_forward || scores->at_least_float)
-        continue;
-      const auto found = readers.find(scores);
-      if (found != readers.end() && std::ranges::any_of(found->second, reads_narrow)) continue;
-      scores->at_least_float = true;
-      scores_.insert(scores);
-    }
-  }
-
-  // Layers that share a parameter share its memory, so it has the widest type that they request.
-  static void StoreParameters(Graph& graph) {
-    for (Value& value : graph.values()) {
-      if (IsParam(value)) value.root()->desc.dtype = DType::kFloat;
-    }
-    for (Value& value : graph.values()) {
-      if (!IsParam(value)) continue;
-      if (graph.calls[value.layer].types.parameters() == DType::kDouble)
-        value.root()->desc.dtype = DType::kDouble;
-    }
-    for (Value& value : graph.values()) {
-      if (IsParam(value)) value.desc.dtype = value.root()->desc.dtype;
-    }
-  }
-
-  DType StorageType(const Graph& graph, const Value& value) const {
-    if (value.desc.dtype == DType::kUInt8) return DType::kUInt8;
-    const LayerTypes& types = graph.calls[value.layer].types;
-    const bool is_gradient = value.gradient_of != nullptr;
-    const DType type = is_gradient ? types.backward : types.forward;
-    const bool wide = is_gradient ? value.at_least_float && !scores_.contains(value.gradient_of)
-                                  : value.at_least_float;
-    return wide ? AtLeastFloat(type) : type;
-  }
-
-  // Gives two values that share memory the wider of their types.
-  static void ShareType(Value& one, Value& other) {
-    if (one.desc.dtype == other.desc.dtype) return;
-    const bool is_double = one.desc.dtype == DType::kDouble || other.desc.dtype == DType::kDouble;
-    one.desc.dtype = other.desc.dtype = is_double ? DType::kDouble : DType::kFloat;
-  }
-
   void AssignRoles(Node& node) const {
     const NumericRule rule = node.op.numeric_rule();
     if (rule == NumericRule::kAsStored) {
@@ -326,7 +200,6 @@ class AssignPrecision final : public Pass {
   }
 
   std::set<const Value*> side_results_;
-  std::set<const Value*> scores_;  // widened by KeepScoresWide()
 };
 
 std::unique_ptr<Pass> MakeAssignPrecision() {
