@@ -52,8 +52,8 @@ inline std::string AnswerOf(int argc, char** argv, std::string_view usage) {
     if (!word.starts_with('-')) continue;
     word.remove_prefix(word.starts_with("--") ? 2 : 1);
     if (word == "help" || word == "helpshort" || word == "h") {
-      return std::string(usage) + "\n\nFlags, beside those of glog and gflags (--helpfull):\n" +
-             OwnFlags();
+      return std::string(usage) +
+             "\n\nFlags, in addition to those of glog and gflags (--helpfull):\n" + OwnFlags();
     }
     if (word == "version") {
       const std::string program = argv[0];

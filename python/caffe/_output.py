@@ -69,6 +69,6 @@ def weights_beside(prototxt):
     """The name of the .caffemodel next to a prototxt. Raises InvalidArgument if it would overwrite the prototxt."""
     weights = os.path.splitext(prototxt)[0] + ".caffemodel"
     if weights == prototxt:
-        raise InvalidArgument(f"{prototxt} would be the weights beside the net; name the net's file, as in "
+        raise InvalidArgument(f"{prototxt} would be the weights next to the net; name the net's file, as in "
                               f"{os.path.splitext(prototxt)[0]}.prototxt")
     return weights

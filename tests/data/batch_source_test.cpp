@@ -376,9 +376,10 @@ TEST_F(BatchSourceTest, LabelsMustBeEquallyLong) {
   WriteDatabase(database(),
                 {NumberedDatum(0, 1, 4, 4).SerializeAsString(), longer.SerializeAsString()});
   DatumBatches source(Options("batch_size: 2"));
-  EXPECT_THAT(ErrorText<InvalidArgument>([&] { source.Next(); }),
-              HasSubstr("the record has 1 numbers in float_data beside its data, the first record "
-                        "has 0"));
+  EXPECT_THAT(
+      ErrorText<InvalidArgument>([&] { source.Next(); }),
+      HasSubstr("the record has 1 numbers in float_data in addition to its data, the first record "
+                "has 0"));
 }
 
 TEST_F(BatchSourceTest, BrokenJpegIsAnErrorOrSkipped) {

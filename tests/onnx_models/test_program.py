@@ -171,7 +171,7 @@ def test_the_net_does_not_overwrite_its_weights(tmp_path, arguments):
     (tmp_path / "net.prototxt").write_text(NET)
     assert _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx").returncode == 0
     done = _caffe(tmp_path, *arguments, "--output", "out.caffemodel")
-    assert done.returncode == 1 and "out.caffemodel would be the weights beside the net" in done.stderr
+    assert done.returncode == 1 and "out.caffemodel would be the weights next to the net" in done.stderr
     assert not (tmp_path / "out.caffemodel").exists()
 
 

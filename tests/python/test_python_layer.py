@@ -280,7 +280,7 @@ def test_tops_reshaped_in_forward_meet_again(net):
     x[0, 0] = 5
     with pytest.raises(caffe.InvalidArgument, match="as many|elements|shape"):
         meeting.forward(x=x)
-    with pytest.raises(caffe.InvalidArgument, match="build it anew"):
+    with pytest.raises(caffe.InvalidArgument, match="build it again"):
         meeting.forward(x=x)
 
 

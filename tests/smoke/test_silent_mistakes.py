@@ -135,7 +135,7 @@ def test_weights_that_are_a_state(call, tmp_path):
 def test_a_state_without_its_weights(call, trained, tmp_path):
     (tmp_path / trained).unlink()
     log = call("caffe train solver.prototxt -snapshot run_iter_2.solverstate", 1)
-    assert "its weights are not at 'run_iter_2.caffemodel'; put the .caffemodel beside" in log
+    assert "its weights are not at 'run_iter_2.caffemodel'; put the .caffemodel next to" in log
 
 
 def test_a_run_that_is_over_says_so(call, trained):

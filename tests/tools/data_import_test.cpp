@@ -194,7 +194,7 @@ TEST_F(DataImportTest, NamesBrokenFilesAndLeavesThemOut) {
   const std::string report = Import("photos db");
   EXPECT_THAT(report, AllOf(HasSubstr("6 images"), HasSubstr("cat/empty.png: an empty file"),
                             HasSubstr("cat/text.jpg: "), HasSubstr("dog/torn.jpg: broken JPEG"),
-                            HasSubstr("dog/torn.png: "), HasSubstr("notes.txt: lies beside")));
+                            HasSubstr("dog/torn.png: "), HasSubstr("notes.txt: is next to")));
   EXPECT_THAT(report, AllOf(HasSubstr("dog/link.png: cannot open: No such file"),
                             HasSubstr("dog/circle: a link to a folder"),
                             HasSubstr("warning: 7 files were left out"), Not(HasSubstr("hidden"))));
@@ -223,7 +223,7 @@ TEST_F(DataImportTest, LeavesOutWhatIsNoFile) {
   // Reading it would wait for a writer.
   ASSERT_EQ(mkfifo(folder_.path("photos/cat/pipe.png").c_str(), 0600), 0);
   const std::string report = Import("photos db");
-  EXPECT_THAT(report, AllOf(HasSubstr("4 images"), HasSubstr("loop: lies beside"),
+  EXPECT_THAT(report, AllOf(HasSubstr("4 images"), HasSubstr("loop: is next to"),
                             HasSubstr("cat/loop.png: cannot open: Too many levels"),
                             HasSubstr("cat/pipe.png: not a regular file")));
 }

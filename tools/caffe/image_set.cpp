@@ -67,7 +67,7 @@ ImageSet ReadFolder(const std::string& root) {
   ImageSet set{.root = root};
   for (const fs::path& path : SortedEntries(root)) {
     if (!IsFolder(path)) {
-      set.left_out.push_back({path.filename().string(), "lies beside the folders of the classes"});
+      set.left_out.push_back({path.filename().string(), "is next to the folders of the classes"});
       continue;
     }
     const int label = static_cast<int>(set.names.size());

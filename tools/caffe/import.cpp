@@ -16,7 +16,7 @@ class Import : public Command {
     app.add_flag("--onnx", is_onnx_, "Read an ONNX model; there is no other format yet");
     app.add_option("--output", output_,
                    "The net to write (.prototxt where it has no extension); its weights go into "
-                   "NET.caffemodel beside it")
+                   "NET.caffemodel next to it")
         ->type_name("NET.prototxt")
         ->required();
     app.add_option("--shape", shapes_, "Shape of an input that has none in the model")

@@ -162,7 +162,8 @@ class Train : public Command {
 
   void FindSnapshot(const SolverParameter& param) {
     snapshot_ = NewestSnapshot(param, solver_);
-    LOG_IF(INFO, snapshot_.empty()) << "No snapshot of " << solver_ << " yet; starting anew";
+    LOG_IF(INFO, snapshot_.empty())
+        << "No snapshot of " << solver_ << " yet; starting from scratch";
   }
 
   void CheckRanks() const {

@@ -51,7 +51,7 @@ def _check(tensor, folder):
     location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
     path = os.path.join(folder, location)
     if not location or "\0" in location or os.path.isabs(location):
-        raise InvalidArgument(f"tensor '{tensor.name}' lies in {location!r}; weights lie beside the model, by relative names")
+        raise InvalidArgument(f"tensor '{tensor.name}' lies in {location!r}; weights must be next to the model, with relative names")
     if os.path.commonpath([folder, os.path.realpath(path)]) != folder:
         raise InvalidArgument(f"tensor '{tensor.name}' lies in {location!r}, outside of the model's folder")
     if not os.path.exists(path):

@@ -22,7 +22,8 @@ Shape::Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {
   for (const int64_t extent : dims_) {
     if (extent == 0) continue;
     Require(total <= most / extent, "shape ", *this, " has more than ", most, " elements",
-            is_empty ? " beside its empty axes" : "", "; lower the batch size or another extent");
+            is_empty ? " in addition to its empty axes" : "",
+            "; lower the batch size or another extent");
     total *= extent;
   }
 }

@@ -17,7 +17,7 @@ std::optional<BuiltPlan> Restored(PlanSource& source, const PlanRequest& request
   if (const std::optional<size_t> bytes = source.Restore(stored->bytes))
     return BuiltPlan{{0, stored->name}, *bytes};
   LOG(WARNING) << store.FileOf(request.plan_key)
-               << ": cuDNN does not take the plan; it is built anew";
+               << ": cuDNN does not take the plan; it is built again";
   return std::nullopt;
 }
 

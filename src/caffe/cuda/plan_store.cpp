@@ -66,7 +66,7 @@ std::optional<StoredPlan> PlanStore::Find(const std::string& key) const {
   text << file.rdbuf();
   std::optional<StoredPlan> plan = Parse(text.str(), key);
   LOG_IF(WARNING, !plan) << FileOf(key) << ": is damaged or of another problem; the plan is built "
-                         << "anew";
+                         << "again";
   return plan;
 }
 
@@ -86,7 +86,7 @@ void PlanStore::Store(const std::string& key, const StoredPlan& plan) const {
   if (!error) std::filesystem::rename(partial, name, error);
   if (!error) return;
   LOG_FIRST_N(WARNING, 1) << name << ": cannot be written (" << error.message()
-                          << "); plans are built anew in each run";
+                          << "); plans are built again in each run";
   std::filesystem::remove(partial, error);
 }
 

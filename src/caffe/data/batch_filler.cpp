@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kHowToGetSameChannels =
     "set transform_param { force_color: true } or { force_gray: true }, which decode encoded "
-    "images so, or make the database anew: caffe data import stores three channels, with --gray "
+    "images so, or make the database again: caffe data import stores three channels, with --gray "
     "one";
 
 }  // namespace
@@ -158,7 +158,7 @@ void BatchFiller::FillLabel(RecordLoader::Sample* sample, BatchBuffer* buffer, i
   } else {
     const std::span<const float> numbers = sample->label_numbers;
     Require(numbers.size() == static_cast<size_t>(label_numbers_), "the record has ",
-            numbers.size(), " numbers in float_data beside its data, the first record has ",
+            numbers.size(), " numbers in float_data in addition to its data, the first record has ",
             label_numbers_, "; labels of several numbers must be as long in all records");
     if (numbers.empty()) {
       buffer->labels[slot] = sample->label;

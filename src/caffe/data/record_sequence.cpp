@@ -109,7 +109,7 @@ void RecordSequence::CacheRecord(uint64_t index) {
 void RecordSequence::ThrowWrongCount(uint64_t found, bool are_more) const {
   throw IoError(StrCat(options_.source, ": is damaged: it says that it has ", count_,
                        " records, and ", are_more ? "more than " : "", found,
-                       " can be found; make it anew"));
+                       " can be found; make it again"));
 }
 
 // Fisher-Yates shuffle with numbers that depend only on seed, stream and epoch.

@@ -147,7 +147,7 @@ void AlgorithmCache::Load() {
   if (damaged > 0) {
     LOG(WARNING) << file_ << ": " << damaged << " of " << lines
                  << " lines are damaged and ignored, the first is line " << first_damaged
-                 << "; what they said is measured anew";
+                 << "; what they said is measured again";
   }
   const std::string kept = Text();
   const int64_t superseded = lines - damaged - std::count(kept.begin(), kept.end(), '\n');
@@ -279,7 +279,7 @@ void AlgorithmCache::Append(std::string line) {
   const FileDescriptor file(OpenLocked(file_, LOCK_SH));
   if (!file || write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     LOG_FIRST_N(WARNING, 1) << file_ << ": cannot be written (" << std::strerror(errno)
-                            << "); algorithms are measured anew in each run";
+                            << "); algorithms are measured again in each run";
   }
 }
 

@@ -129,7 +129,7 @@ class Verifier {
       const Layout layout = operand->desc.layout;
       Check(may_differ ? !common || *common == layout : layout == Layout::kPlain,
             StrCat("'", operand->name, "' is ", Name(layout), ", which the op does not take ",
-                   may_differ ? "beside its other operands" : "there"));
+                   may_differ ? "among its other operands" : "there"));
       if (may_differ) common = layout;
     };
     const int filter = FilterOfChannelsLastImages(*node_);

@@ -47,7 +47,7 @@ BlobRanges ReadCalibration(const std::string& file) {
   BlobRanges ranges{.file = file, .net = TextOf(root, "net"), .blobs = {}};
   const auto found = root.fields().find("ranges");
   Require(found != root.fields().end() && found->second.kind_case() == JsonValue::kStructValue,
-          file, ": has no ranges; make it anew with caffe calibrate");
+          file, ": has no ranges; make it again with caffe calibrate");
   for (const auto& [blob, range] : found->second.struct_value().fields())
     ranges.blobs[blob] = RangeOf(file, blob, range);
   return ranges;

@@ -120,7 +120,7 @@ NetParameter ReadNetBinary(const std::string& path) {
   } catch (const IoError&) {
     if (!IsSolverState(path)) throw;
     throw IoError(path +
-                  ": holds a solver's state, not weights; give the .caffemodel beside it, or "
+                  ": holds a solver's state, not weights; give the .caffemodel next to it, or "
                   "this file to --snapshot");
   }
   WithContext(path, [&] { CheckTexts(net); });

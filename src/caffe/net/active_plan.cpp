@@ -25,7 +25,7 @@ void ActivePlan::Drop() {
 
 void ActivePlan::CheckIsThere() const {
   Require(executor_ != nullptr, "net '", source_.param.name(),
-          "' could not be resumed (an earlier error says why); build it anew");
+          "' could not be resumed (an earlier error says why); build it again");
 }
 
 // Throws, before the current plan is replaced, if the parameters do not fit the new plan.

@@ -214,7 +214,7 @@ std::string FormatPlan(const Net& net, const PlanReport& report) {
   }
   if (copies > 0) {
     out << "\nWeights in other types and layouts, or folded: " << copies << " copies, "
-        << Size(copied) << ", made anew when weights change\n";
+        << Size(copied) << ", renewed when weights change\n";
   }
   out << "\nSteps:        " << index << ", " << Count(flops) << "FLOP an iteration\n";
   if (const PlanCost again = CostOfRecomputation(net.graph()); again.steps > 0) {

@@ -58,7 +58,7 @@ Times Read(const std::string& path, bool warnings) {
   try {
     if (std::optional<Times> times = Parse(ReadFile(path))) return *std::move(times);
     LOG_IF(WARNING, warnings) << path
-                              << ": not a whole file of step times; ignored, and written anew";
+                              << ": not a whole file of step times; ignored, and written again";
   } catch (const IoError& error) {
     LOG_IF(WARNING, warnings) << error.what() << "; steps are measured again";
   }

@@ -194,7 +194,7 @@ void LogTransfers(const std::vector<Net::WeightTransfer>& transfers) {
 void ReadBlob(const BlobProto& proto, Blob* blob, bool diff) {
   const Shape stored = ShapeOf(proto);
   Require(FitsLegacy(stored, blob->shape()), "the file has shape ", stored, ", the net ",
-          blob->shape(), "; to train this layer anew, rename it");
+          blob->shape(), "; to train this layer from scratch, rename it");
   const std::vector<double> values = ReadBlobDoubles(proto, diff);
   VisitFloat(blob->data_tensor().desc().dtype, [&]<typename T>(TypeTag<T>) {
     T* elements = diff ? blob->mutable_cpu_diff<T>() : blob->mutable_cpu_data<T>();
@@ -307,7 +307,7 @@ std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
     throw IoError(StrCat(
         file, ": holds no weights: it has no group 'data'",
         reader.Contains("history")
-            ? "; it is a solver's state: give it as a snapshot, or give the weights beside it"
+            ? "; it is a solver's state: give it as a snapshot, or give the weights next to it"
             : ""));
   }
   Transfer transfer(layer_names, blobs);

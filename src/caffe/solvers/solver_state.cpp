@@ -90,7 +90,7 @@ void ThrowIfWeights(const std::string& file) {
   if (net.layer_size() == 0 && net.layers_size() == 0) return;
   throw IoError(
       file +
-      ": holds weights, not a solver state; give it to --weights, or the .solverstate beside it "
+      ": holds weights, not a solver state; give it to --weights, or the .solverstate next to it "
       "to --snapshot");
 }
 
@@ -383,14 +383,14 @@ std::string SnapshotReader::WeightsFile() const {
                          "' are not those with which this state was written: they were replaced "
                          "or damaged, or a run was killed while it wrote a snapshot over an older "
                          "one; resume from another snapshot, or give the weights to --weights to "
-                         "train from them anew"));
+                         "start a new training from them"));
   }
   const bool is_one_place = recorded.lexically_normal() == beside.lexically_normal();
   throw IoError(StrCat(
       file_, ": its weights are ",
       is_one_place ? StrCat("not at '", recorded.string())
                    : StrCat("neither at '", recorded.string(), "' nor at '", beside.string()),
-      "'; put the .caffemodel beside the state file"));
+      "'; put the .caffemodel next to the state file"));
 }
 
 void SnapshotReader::CheckHistory(const History& history) const {
@@ -415,8 +415,8 @@ void SnapshotReader::ReadHistory(const History& history) const {
 void SnapshotReader::CheckRawParameters(const std::vector<Net::LearnableParam>& params) const {
   const bool is_there = progress_.averaged_updates > 0;
   Require(raw_parameters_.size() == (is_there ? params.size() : 0), file_, ": has ",
-          raw_parameters_.size(), " parameters beside their average, the net ", params.size(),
-          "; it was written by another net");
+          raw_parameters_.size(), " parameters in addition to their average, the net ",
+          params.size(), "; it was written by another net");
   for (size_t i = 0; i < raw_parameters_.size(); ++i) {
     Require(ShapeOf(raw_parameters_[i]).count() == params[i].blob->count(), file_, ": parameter ",
             params[i].name, " has shape ", ShapeOf(raw_parameters_[i]), ", in the net ",

@@ -50,7 +50,7 @@ class Voc(Boxes):
                      [file for file in files if file.relative_to(self.path).parent.parts[:-1] == within[:-1]]):
             if len(near) == 1:
                 return near[0]
-        raise InvalidArgument(f"{note}: could be of {files[0]} or of {files[1]}; put it beside its image, or rename one of them")
+        raise InvalidArgument(f"{note}: could be of {files[0]} or of {files[1]}; put it next to its image, or rename one of them")
 
     def _listed(self, half: str) -> List[str]:
         file = self.path / "ImageSets" / "Main" / f"{half}.txt"

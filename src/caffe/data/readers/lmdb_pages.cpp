@@ -125,12 +125,12 @@ LmdbPages::LmdbPages(std::string file, const FileMap* map, const LmdbMeta& meta)
   const uint64_t most = meta.used_bytes() / (kNodeHeader + sizeof(uint16_t));
   if (meta.entries > most) {
     throw IoError(StrCat(file_, ": is damaged: says that it has ", meta.entries,
-                         " records, and has room for ", most, "; make it anew"));
+                         " records, and has room for ", most, "; make it again"));
   }
 }
 
 void LmdbPages::ThrowDamaged(uint64_t page, const std::string& what) const {
-  throw IoError(StrCat(file_, ": is damaged: page ", page, " ", what, "; make it anew"));
+  throw IoError(StrCat(file_, ": is damaged: page ", page, " ", what, "; make it again"));
 }
 
 std::string_view LmdbPages::BytesOf(const Header& header) const {
@@ -139,7 +139,7 @@ std::string_view LmdbPages::BytesOf(const Header& header) const {
 
 LmdbPages::Header LmdbPages::HeaderOf(uint64_t page) const {
   if (page > meta_.last_page) {
-    ThrowDamaged(page, StrCat("is behind the last, ", meta_.last_page));
+    ThrowDamaged(page, StrCat("is after the last, ", meta_.last_page));
   }
   Header header{.page = page, .flags = 0, .nodes = 0};
   const std::string_view bytes = BytesOf(header);
@@ -180,7 +180,7 @@ std::string_view LmdbPages::OverflowOf(uint64_t page, uint64_t bytes) const {
   if ((header.flags & kOverflow) == 0) ThrowDamaged(page, "holds no large value");
   const uint64_t begin = page * meta_.page_bytes + kPageHeader;
   if (bytes > meta_.used_bytes() - begin) {
-    ThrowDamaged(page, StrCat("begins a value of ", bytes, " bytes, which end behind the file"));
+    ThrowDamaged(page, StrCat("begins a value of ", bytes, " bytes, which end after the file"));
   }
   return {map_->data() + begin, bytes};
 }

@@ -96,7 +96,7 @@ LmdbMeta MetaOf(MDB_txn* transaction, const std::string& file) {
     mdb_txn_reset(transaction);
     CheckLmdb(mdb_txn_renew(transaction), file, "start reading");
   }
-  throw IoError(file + ": is damaged, or changes all the time; make it anew, or end its writer");
+  throw IoError(file + ": is damaged, or changes all the time; make it again, or end its writer");
 }
 
 // Uses one read transaction for the reader's lifetime: records stay at the same address in the

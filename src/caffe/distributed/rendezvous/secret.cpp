@@ -72,10 +72,10 @@ std::string SecretInFile(const std::string& path) {
   if ((status.st_mode & 077) != 0) Throw(path, "can be read by others; make it yours (chmod 600)");
   std::array<char, 1024> bytes;
   const ssize_t size = ::read(file.get(), bytes.data(), bytes.size());
-  if (size <= 0) Throw(path, "is empty; remove it, so that it is made anew");
+  if (size <= 0) Throw(path, "is empty; remove it, so that a new one is made");
   std::string secret(bytes.data(), static_cast<size_t>(size));
   while (!secret.empty() && secret.back() == '\n') secret.pop_back();
-  if (secret.empty()) Throw(path, "is empty; remove it, so that it is made anew");
+  if (secret.empty()) Throw(path, "is empty; remove it, so that a new one is made");
   return secret;
 }
 
