@@ -134,6 +134,16 @@ TEST_F(PairConvolutionsTest, In8BitsNumbersAreThoseWithoutIt) {
   }
 }
 
+// The net's output is float, which no kernel of pairs in 8 bits writes.
+TEST_F(PairConvolutionsTest, In8BitsTheResultIsIn8Bits) {
+  if (!testing::HasInt8()) GTEST_SKIP() << "this processor has no instructions for 8-bit products";
+  const testing::TemporaryFolder folder;
+  testing::WriteRanges("p", {{"x", {0, 1}}, {"a", {0, 4}}, {"b", {-4, 4}}}, folder.path("p.json"));
+  const std::string layers =
+      Input(9, 12) + Layer("a", "x", 48, kOne) + Relu("a") + Layer("b", "a", 48, kDepthwise);
+  EXPECT_EQ(Pairs(*Make(layers, INT8, {}, folder.path("p.json"))), 0);
+}
+
 TEST_F(PairConvolutionsTest, WhatOthersReadIsMade) {
   const std::string twice = Block() + Layer("z", "a", 8, kOne);
   EXPECT_EQ(Pairs(*Make(Input(9, 12) + twice)), 0);

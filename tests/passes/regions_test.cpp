@@ -105,6 +105,23 @@ TEST(RegionsTest, OneNodeIsInOneRegion) {
   EXPECT_EQ(testing::Output(*on), testing::Output(*off));
 }
 
+// The gradient of a Split with one top is a sum of one gradient, which a convolution computes.
+TEST(RegionsTest, SumsOfOneGradientTrain) {
+  NetParameter param = testing::ParseNet(
+      "name: 's' layer { name: 'x' type: 'DummyData' top: 'x' top: 'label' dummy_data_param { "
+      "shape { dim: 2 dim: 3 dim: 6 dim: 5 } shape { dim: 2 } data_filler { type: 'gaussian' } "
+      "data_filler { type: 'constant' value: 1 } } } " +
+      LayerOfConv("a", "x", "num_output: 4 kernel_size: 1") +
+      "layer { name: 's' type: 'Split' bottom: 'a' top: 's' } " +
+      LayerOfConv("b", "s", "num_output: 3 kernel_h: 6 kernel_w: 5") +
+      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'b' bottom: 'label' top: 'loss' }");
+  param.mutable_state()->set_phase(TRAIN);
+  for (const Precision precision : {FP32, FP64, BF16}) {
+    Net net(param, {.keep_all = false, .seed = 1, .precision = precision});
+    EXPECT_GT(net.ForwardBackward(), 0) << Precision_Name(precision);
+  }
+}
+
 class InTurnTest : public ::testing::Test {
  protected:
   static KernelOrRefusal Ask(const ops::Fused& region, const std::vector<OperandDesc>& inputs,
@@ -129,6 +146,31 @@ TEST_F(InTurnTest, AMemberWithoutAKernelIsNamed) {
   const Refusal* refusal = std::get_if<Refusal>(&answer);
   ASSERT_NE(refusal, nullptr);
   EXPECT_THAT(refusal->reason, HasSubstr("the member ChannelStatistics"));
+}
+
+// Otherwise each run would convert them.
+TEST_F(InTurnTest, ThePlanMayPackTheWeightsOfAMember) {
+  const ops::ConvGeometry geometry = {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1};
+  std::vector<OperandDesc> inputs = {Operand({2, 16, 9, 9}), Operand({16, 16, 3, 3})};
+  for (OperandDesc& operand : inputs) operand.may_be_packed = true;
+  inputs[0].layout = Layout::kChannelsLast;
+  std::vector<OperandDesc> outputs = {inputs[0], Operand({16}), Operand({16})};
+  const Kernel region = std::get<Kernel>(Ask(testing::StatisticsOf({geometry}), inputs, outputs));
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCpu);
+  const Op conv(ops::Conv{geometry});
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(DeviceKind::kCpu, conv.type())) {
+    if (!candidate.Serves({DType::kFloat, DType::kFloat})) continue;
+    const KernelOrRefusal answer =
+        candidate.factory({conv, inputs, std::span(outputs).first(1), *device});
+    const Kernel* alone = std::get_if<Kernel>(&answer);
+    if (alone == nullptr) continue;
+    ASSERT_EQ(region.packed_weights.has_value(), alone->packed_weights.has_value());
+    if (region.packed_weights) {
+      EXPECT_EQ(region.packed_weights->operand, ops::Conv::kW);
+    }
+    return;
+  }
 }
 
 // A recomputation of forward must not update the running statistics again.

@@ -4,8 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "caffe/core/cache_lines.hpp"
-
 namespace caffe::ops {
 namespace {
 
@@ -68,6 +66,12 @@ class Binder {
     const std::vector<TensorDesc> inputs(request.inputs.begin(), request.inputs.end());
     const std::vector<TensorDesc> outputs(request.outputs.begin(), request.outputs.end());
     inner_ = op.InnerDescs(inputs, outputs);
+    readers_.resize(request.inputs.size());
+    for (const Fused::Member& member : op.members) {
+      for (const Place& place : member.inputs) {
+        if (place.kind == Kind::kInput && !IsMissing(place)) ++readers_[place.index];
+      }
+    }
   }
 
   const std::vector<TensorDesc>& inner() const { return inner_; }
@@ -96,13 +100,33 @@ class Binder {
     if (place.kind == Kind::kInner) static_cast<TensorDesc&>(desc) = inner_[i];
     if (place.kind == Kind::kInput) desc = request_.inputs[i];
     if (place.kind == Kind::kOutput) desc = request_.outputs[i];
-    desc.may_be_packed = desc.is_last_read = false;
+    // A step of the plan may convert what one member reads.
+    desc.may_be_packed = place.kind == Kind::kInput && desc.may_be_packed && readers_[i] == 1;
+    desc.is_last_read = false;
     return desc;
   }
 
   const KernelRequest& request_;
   std::vector<TensorDesc> inner_;
+  std::vector<int> readers_;  // members that read each of the node's inputs
 };
+
+// The workspace begins with the inner tensors, each where every library can begin to read.
+constexpr size_t kInnerAlignment = 256;
+
+// Hands a member's packed weights to the plan, as an operand of the node; a second member with such
+// weights packs them itself, in each run.
+void TakePackedWeights(const Fused::Member& member, Kernel* kernel, Kernel* whole) {
+  if (!kernel->packed_weights) return;
+  if (whole->packed_weights) {
+    *kernel = PackingItself(std::move(*kernel));
+    return;
+  }
+  whole->packed_weights = std::move(kernel->packed_weights);
+  kernel->packed_weights.reset();
+  const int operand = whole->packed_weights->operand;
+  whole->packed_weights->operand = member.inputs[static_cast<size_t>(operand)].index;
+}
 
 Signature SignatureOf(const std::vector<OperandDesc>& inputs) {
   const DType type = inputs[0].dtype;
@@ -116,7 +140,8 @@ KernelOrRefusal MakeMember(const Op& op, const std::vector<OperandDesc>& inputs,
   std::string refusals;
   for (const KernelCandidate& candidate :
        KernelRegistry::Get().Candidates(request.device.kind(), op.type())) {
-    if (!candidate.Serves(op, signature)) continue;
+    const std::optional<Layout> layout = candidate.traits.layout;
+    if (!candidate.Serves(op, signature) || (layout && *layout != inputs[0].layout)) continue;
     KernelOrRefusal answer =
         candidate.factory({op, inputs, outputs, request.device, request.settings});
     if (std::holds_alternative<Kernel>(answer)) return answer;
@@ -142,6 +167,7 @@ KernelOrRefusal MakeInTurn(const Fused& op, const KernelRequest& request) {
   const Binder binder(op, request);
   auto members = std::make_shared<std::vector<BoundMember>>();
   size_t most_workspace = 0;
+  Kernel whole;
   for (const Fused::Member& member : op.members) {
     BoundMember& bound = members->emplace_back();
     bound.inputs = binder.Bind(member.inputs);
@@ -150,6 +176,9 @@ KernelOrRefusal MakeInTurn(const Fused& op, const KernelRequest& request) {
                                         Parts<OperandDesc>(bound.outputs), request);
     if (std::holds_alternative<Refusal>(answer)) return answer;
     bound.kernel = std::move(std::get<Kernel>(answer));
+    TakePackedWeights(member, &bound.kernel, &whole);
+    if (whole.algorithms.empty()) whole.algorithms = bound.kernel.algorithms;
+    whole.needs_own_output |= bound.kernel.needs_own_output;
     bound.input_views = Parts<TensorView>(bound.inputs);
     bound.output_views = Parts<TensorView>(bound.outputs);
     most_workspace = std::max(most_workspace, bound.kernel.workspace_bytes);
@@ -158,12 +187,13 @@ KernelOrRefusal MakeInTurn(const Fused& op, const KernelRequest& request) {
   size_t inner_bytes = 0;
   for (const TensorDesc& inner : binder.inner()) {
     offsets.push_back(inner_bytes);
-    inner_bytes += static_cast<size_t>(WholeLines(static_cast<int64_t>(inner.bytes())));
+    inner_bytes += (inner.bytes() + kInnerAlignment - 1) / kInnerAlignment * kInnerAlignment;
   }
-  const auto run = [members, offsets, inner_bytes](const KernelContext& ctx) {
+  whole.run = [members, offsets, inner_bytes](const KernelContext& ctx) {
     for (BoundMember& member : *members) member.Run(ctx, offsets, inner_bytes);
   };
-  return Kernel{"", run, inner_bytes + most_workspace};
+  whole.workspace_bytes = inner_bytes + most_workspace;
+  return whole;
 }
 
 KernelTraits InTurnTraits() {

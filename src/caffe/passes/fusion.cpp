@@ -153,7 +153,8 @@ bool Fusion::Serves(const Node& node, const ops::Epilogue& epilogue) {
        KernelRegistry::Get().Candidates(graph_.options.device->kind(), node.op.type())) {
     if (!candidate.Serves(node.signature)) continue;
     if (candidate.traits.fuses != nullptr && candidate.traits.fuses(epilogue)) continue;
-    Refuse(node, StrCat(candidate.name, " does not apply", ops::EpilogueText(epilogue).substr(1)));
+    Refuse(node,
+           StrCat(candidate.name, " does not apply this epilogue", ops::EpilogueText(epilogue)));
     return false;
   }
   return true;

@@ -31,6 +31,7 @@ bool PairConvolutions(Fusion& fusion, Node& second) {
   }
   const DType type = between->desc.dtype;
   if (type != first->inputs[Conv::kX]->desc.dtype && !Is8Bit(type)) return false;
+  if (Is8Bit(type) != Is8Bit(second.outputs[0]->desc.dtype)) return false;
   Node padded = *first;
   SetInput(padded, Conv::kBias, InputOf(*first, Conv::kBias));
   const std::vector<int> layers = second.layers;

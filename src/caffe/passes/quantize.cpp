@@ -208,6 +208,7 @@ class Quantize final : public Pass {
     if (graph_->options.keep_all) return;
     while (Node* reader = fusion_->OnlyReaderOf(product.outputs[0])) {
       if (!FuseSum(*fusion_, *reader) && !FuseActivation(*fusion_, *reader)) return;
+      ++graph_->fusion_reports.back().fired;
     }
   }
 
