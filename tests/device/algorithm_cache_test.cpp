@@ -1,7 +1,9 @@
 #include "caffe/device/algorithm_cache.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -288,6 +290,25 @@ TEST_F(CompactionTest, ProcessesThatWriteTogetherLoseNothing) {
       EXPECT_EQ(cache.Find("H200|" + what), algorithm + what);
     }
   }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+// Another process has the lock and has written half of a line, which could pass for a whole one.
+TEST_F(CompactionTest, ALineThatIsStillWrittenIsNeitherReadNorDamaged) {
+  std::filesystem::create_directories(folder_.path("a/b"));
+  std::ofstream(file_) << "H200|a\teng1\nH200|b\teng";
+  const int writer = open(file_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  ASSERT_EQ(flock(writer, LOCK_SH), 0);
+  ::testing::internal::CaptureStderr();
+  AlgorithmCache cache(file_);
+  EXPECT_EQ(cache.Find("H200|a"), "eng1");
+  EXPECT_EQ(cache.Find("H200|b"), std::nullopt);
+  ASSERT_EQ(write(writer, "23\n", 3), 3);
+  close(writer);
+  cache.Store("H200|c", "eng3");
+  AlgorithmCache after(file_);
+  EXPECT_EQ(after.Find("H200|b"), "eng23");
+  EXPECT_EQ(after.Find("H200|c"), "eng3");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 

@@ -139,8 +139,11 @@ void AlgorithmCache::Load() {
   std::ifstream file(file_, std::ios::binary);
   int64_t lines = 0, damaged = 0, first_damaged = 0;
   for (std::string line; std::getline(file, line);) {
-    ++lines;
     ends_in_a_line_ = file.eof();
+    // Without the lock, another process may still be writing the last line. A process that has seen
+    // it so begins its own line with another line break.
+    if (line.empty() || (ends_in_a_line_ && !lock)) continue;
+    ++lines;
     if (Read(line)) continue;
     if (damaged++ == 0) first_damaged = lines;
   }
