@@ -76,11 +76,14 @@ NetParameter WithInputs(const std::filesystem::path& file, Phase phase) {
 PlanSummary SummarizePlan(const NetParameter& net, const PrecisionDefaults& precision,
                           std::shared_ptr<Device> device) {
   const bool is_training = net.state().phase() == TRAIN;
-  Graph graph({.device = std::move(device),
-               .is_training_phase = is_training,
-               .keep_all = false,
-               .with_backward = is_training,
-               .precision = precision});
+  CompileOptions options{.device = std::move(device),
+                         .is_training_phase = is_training,
+                         .keep_all = false,
+                         .with_backward = is_training,
+                         .precision = precision};
+  // On processors this row depends on AMX; plans are to be the same on all that have AVX-512.
+  if (options.device->kind() == DeviceKind::kCpu) options.disabled_passes = {"write-into-concats"};
+  Graph graph(std::move(options));
   std::vector<std::shared_ptr<Layer>> layers;
   for (LayerParameter layer : net.layer()) {
     if (!layer.has_phase()) layer.set_phase(net.state().phase());
