@@ -150,15 +150,17 @@ KernelOrRefusal MakeMember(const Op& op, const std::vector<OperandDesc>& inputs,
   return Refusal{StrCat("no kernel for the member ", op.name(), refusals)};
 }
 
-template <typename T>
-std::vector<T> Parts(const std::vector<BoundOperand>& operands) {
-  std::vector<T> parts;
-  for (const BoundOperand& operand : operands) {
-    T& part = parts.emplace_back();
-    static_cast<TensorDesc&>(part) = operand.desc;
-    if constexpr (std::is_same_v<T, OperandDesc>) part = operand.desc;
-  }
-  return parts;
+std::vector<OperandDesc> DescsOf(const std::vector<BoundOperand>& operands) {
+  std::vector<OperandDesc> descs;
+  for (const BoundOperand& operand : operands) descs.push_back(operand.desc);
+  return descs;
+}
+
+std::vector<TensorView> ViewsOf(const std::vector<BoundOperand>& operands) {
+  std::vector<TensorView> views;
+  for (const BoundOperand& operand : operands)
+    static_cast<TensorDesc&>(views.emplace_back()) = operand.desc;
+  return views;
 }
 
 }  // namespace
@@ -172,15 +174,15 @@ KernelOrRefusal MakeInTurn(const Fused& op, const KernelRequest& request) {
     BoundMember& bound = members->emplace_back();
     bound.inputs = binder.Bind(member.inputs);
     bound.outputs = binder.Bind(member.outputs);
-    KernelOrRefusal answer = MakeMember(member.op, Parts<OperandDesc>(bound.inputs),
-                                        Parts<OperandDesc>(bound.outputs), request);
+    KernelOrRefusal answer =
+        MakeMember(member.op, DescsOf(bound.inputs), DescsOf(bound.outputs), request);
     if (std::holds_alternative<Refusal>(answer)) return answer;
     bound.kernel = std::move(std::get<Kernel>(answer));
     TakePackedWeights(member, &bound.kernel, &whole);
     if (whole.algorithms.empty()) whole.algorithms = bound.kernel.algorithms;
     whole.needs_own_output |= bound.kernel.needs_own_output;
-    bound.input_views = Parts<TensorView>(bound.inputs);
-    bound.output_views = Parts<TensorView>(bound.outputs);
+    bound.input_views = ViewsOf(bound.inputs);
+    bound.output_views = ViewsOf(bound.outputs);
     most_workspace = std::max(most_workspace, bound.kernel.workspace_bytes);
   }
   std::vector<size_t> offsets;

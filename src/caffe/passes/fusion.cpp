@@ -160,21 +160,30 @@ bool Fusion::Serves(const Node& node, const ops::Epilogue& epilogue) {
   return true;
 }
 
+std::optional<Fusion::Region> Fusion::JoinIfServed(const Node& first, const Node& second,
+                                                   const Value* inner) {
+  Region region;
+  region.Add(first, inner);
+  region.Add(second, inner);
+  const std::optional<std::string> why_not = WhyNot(region, second.signature);
+  if (!why_not) return region;
+  if (!why_not->empty()) Refuse(second.layers.empty() ? first : second, *why_not);
+  return std::nullopt;
+}
+
 bool Fusion::CanMerge(const Node& first, const Node& second, const Value* inner) {
-  const std::optional<std::string> why_not = WhyNot(Join(first, second, inner), second.signature);
-  if (why_not && !why_not->empty()) Refuse(second.layers.empty() ? first : second, *why_not);
-  return !why_not;
+  return JoinIfServed(first, second, inner).has_value();
 }
 
 bool Fusion::Merge(const Node& first, const Node& second, const Value* inner, Node& into) {
-  if (!CanMerge(first, second, inner)) return false;
-  Region region = Join(first, second, inner);
+  std::optional<Region> region = JoinIfServed(first, second, inner);
+  if (!region) return false;
   AddLayers(into, first);
   AddLayers(into, second);
   into.signature = second.signature;
-  into.op = std::move(region.op);
-  into.inputs = std::move(region.inputs);
-  into.outputs = std::move(region.outputs);
+  into.op = std::move(region->op);
+  into.inputs = std::move(region->inputs);
+  into.outputs = std::move(region->outputs);
   for (const Result& output : into.outputs) {
     if (output != nullptr && output->kind == ValueKind::kActivation) writers_[output] = &into;
   }
@@ -197,16 +206,10 @@ void Fusion::Finish() {
   erased_.clear();
 }
 
-Fusion::Region Fusion::Join(const Node& first, const Node& second, const Value* inner) {
-  Region region;
-  region.Add(first, inner);
-  region.Add(second, inner);
-  return region;
-}
-
 std::optional<std::string> Fusion::WhyNot(const Region& region, const Signature& signature) const {
   const Op op(region.op);
   const Device& device = *graph_.options.device;
+  const std::vector<OperandDesc> inputs = Describe(region.inputs);
   std::string reasons;
   for (const KernelCandidate& candidate :
        KernelRegistry::Get().Candidates(device.kind(), op.type())) {
@@ -215,7 +218,7 @@ std::optional<std::string> Fusion::WhyNot(const Region& region, const Signature&
     if (candidate.Serves(signature)) {
       const auto why_not = candidate.traits.why_not;
       if (why_not == nullptr) return std::nullopt;
-      reason = why_not(op, Describe(region.inputs), device);
+      reason = why_not(op, inputs, device);
       if (reason.empty()) return std::nullopt;
     }
     reasons += StrCat(reasons.empty() ? "" : "; ", candidate.name, ": ", reason);

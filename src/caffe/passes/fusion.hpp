@@ -81,7 +81,8 @@ class Fusion {
 
  private:
   struct Region;
-  static Region Join(const Node& first, const Node& second, const Value* inner);
+  // The region that Merge() makes; nothing, and a refusal in the report, if no kernel serves it.
+  std::optional<Region> JoinIfServed(const Node& first, const Node& second, const Value* inner);
   // Why no kernel but the reference serves it, empty if the device has none; nothing if one does.
   std::optional<std::string> WhyNot(const Region& region, const Signature& signature) const;
   void Refuse(const Node& node, const std::string& reason);

@@ -24,19 +24,14 @@ std::vector<OperandDesc> Describe(const std::vector<int>& numbers, const Program
   return operands;
 }
 
-// The fastest kernel may not support the epilogue that a file requires.
-bool Applies(const KernelCandidate& candidate, const ops::Epilogue* epilogue) {
-  if (epilogue == nullptr || epilogue->empty()) return true;
-  return candidate.traits.fuses != nullptr && candidate.traits.fuses(*epilogue);
-}
-
 Kernel Find(const ProgramFile::Step& step, const ProgramFile& file, Device& device) {
   const std::vector<OperandDesc> inputs = Describe(step.inputs, file);
   const std::vector<OperandDesc> outputs = Describe(step.outputs, file);
   std::string tried;
   for (const KernelCandidate& candidate :
        KernelRegistry::Get().Candidates(device.kind(), step.op.type())) {
-    if (!candidate.Serves(step.signature) || !Applies(candidate, step.op.epilogue())) continue;
+    // The fastest kernel may not support the epilogue that a file requires.
+    if (!candidate.Serves(step.op, step.signature)) continue;
     KernelOrRefusal answer = candidate.factory({step.op, inputs, outputs, device, {}});
     if (Kernel* kernel = std::get_if<Kernel>(&answer)) return std::move(*kernel);
     tried += StrCat("; ", candidate.name, ": ", std::get<Refusal>(answer).reason);
