@@ -89,7 +89,7 @@ TEST(ListenerInTime, ARankSaysWhyItCouldNotEnter) {
   });
   AwaitConnection(&port);
   EXPECT_EQ(entering.get(),
-            "connections are taken there and closed, as a proxy does with nobody behind it");
+            "connections are accepted there and closed, as by a proxy without a server");
 }
 
 // The error of ConnectToRank() if a server listens that greets everybody with this text.
@@ -114,7 +114,7 @@ TEST(ListenerInTime, AnotherProgramOnThePortIsNamed) {
       "another program listens on that port (what came is no message of a rank); give the run "
       "another one");
   EXPECT_EQ(ErrorAt(""),
-            "it takes the connection, but says nothing; its process is stopped, or another program "
+            "it accepts the connection, but sends nothing; its process is stopped, or another program "
             "listens on that port: give the run another one");
 }
 
