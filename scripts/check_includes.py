@@ -67,6 +67,8 @@ class Rules:
         elif parts[0] == "caffe":
             public = len(parts) == 2
             target = self.owner_of_public(pathlib.Path(parts[1]).stem) if public else parts[1]
+        elif parts[0] == "compat":
+            public, target = False, "compat"
         else:
             return None
         if target is None:
@@ -87,7 +89,7 @@ def within(place, folders):
 def check(root):
     rules = Rules((root / "ARCHITECTURE.md").read_text(encoding="utf-8"))
     facade = next((legal for name, legal in rules.outside if name == "Caffe::"), [])
-    tops = ("include", "src", "tools", "python", "examples", "benchmarks", "tests")
+    tops = ("include", "src", "compat", "tools", "python", "examples", "benchmarks", "tests")
     files = sorted(f for top in tops for f in (root / top).rglob("*") if f.suffix in SOURCES)
     for file in files:
         path = file.relative_to(root)

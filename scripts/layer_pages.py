@@ -56,7 +56,7 @@ class Support:
 
     def __init__(self):
         self._layers = [path.read_text(encoding="utf-8") for folder in ("src/caffe/layers", "python/src")
-                        for path in (ROOT / folder).glob("*.cpp")]
+                        for path in (ROOT / folder).glob("**/*.cpp")]
         self._onnx = [path.read_text(encoding="utf-8") for path in (ROOT / "python/caffe/onnx").glob("**/*.py")]
         self._checked = (ROOT / "tests/layers/gradient_check_test.cpp").read_text(encoding="utf-8").split("TEST(LayersTest")[0]
 

@@ -55,7 +55,7 @@ def test_page_is_easy_to_read(page):
     assert [f"{page.name}:{fault}" for fault in faults(page.read_text(encoding="utf-8"))] == []
 
 
-PLAIN = ("include", "tools", "python", "proto", "scripts", "cmake", "src")
+PLAIN = ("include", "compat", "tools", "python", "proto", "scripts", "cmake", "src")
 
 
 def test_comments_are_plain():
@@ -95,7 +95,7 @@ def test_options_are_written_with_two_dashes():
     assert {"gpu", "run_dir", "weights", "max_decoded_mb"} <= options
     found = [f"{page}:{fault}" for page in [ROOT / "README.md", *PAGES, *sorted((ROOT / "examples").rglob("*.md"))]
              for fault in single_dashes(page.read_text(encoding="utf-8"), options)]
-    for folder in ("include", "src", "tools"):
+    for folder in ("include", "src", "compat", "tools"):
         for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
             literals = "\n".join(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', line)) for line in
                                  path.read_text(encoding="utf-8").splitlines())

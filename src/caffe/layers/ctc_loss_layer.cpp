@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "caffe/layer_factory.hpp"
-#include "caffe/layers/detection_blobs.hpp"
+#include "caffe/layers/detection/detection_blobs.hpp"
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/term_losses.hpp"

@@ -4,7 +4,7 @@
 #include <cfloat>
 #include <limits>
 
-#include "caffe/layers/detection_blobs.hpp"
+#include "caffe/layers/detection/detection_blobs.hpp"
 #include "caffe/ops/convert.hpp"
 
 namespace caffe {

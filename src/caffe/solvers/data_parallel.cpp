@@ -12,7 +12,7 @@
 #include "caffe/error.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
-#include "caffe/solvers/threads_of_rank.hpp"
+#include "caffe/distributed/threads_of_rank.hpp"
 #include "caffe/tensor/proto_dtype.hpp"
 #include "caffe/trace.hpp"
 

@@ -54,7 +54,9 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   parallel.Attach(*net);
   checkpoints.emplace(*context);
   iteration.emplace(*context, *rule, *checkpoints);
-  split.emplace(*net, history(), param.snapshot_diff(), &parallel);
+  split.emplace(
+      *net, history(), param.snapshot_diff(),
+      [this](const SplitParam& one, SyncedTensor* tensor) { parallel.GatherParts(one, tensor); });
   if (split->are_there()) CheckSplitTraining(param, rule->needs_whole_parameters());
   if (parallel.is_root()) {
     log.emplace(TrainingLogOptions{.display = param.display(),

@@ -13,7 +13,7 @@
 #include "caffe/solvers/iteration.hpp"
 #include "caffe/solvers/run_length.hpp"
 #include "caffe/solvers/solver_context.hpp"
-#include "caffe/solvers/split_parameters.hpp"
+#include "caffe/experimental/split_parameters.hpp"
 #include "caffe/solvers/test_phase.hpp"
 #include "caffe/solvers/training_log.hpp"
 #include "caffe/solvers/update_rule.hpp"
