@@ -181,6 +181,17 @@ def test_cifar10_sigmoid(workplace, tmp_path, suffix):
     assert "accuracy = " in workplace.run("caffe", "train", f"--solver={path}")
 
 
+def test_the_recipe_for_classes_knows_cifar10(tmp_path):
+    """Of the first 200 test images, which it has not been trained on."""
+    images = some_of_cifar10(real_data("cifar10"), tmp_path / "cifar10", 200)
+    truth = dict(line.split() for line in (images / "test.txt").read_text().splitlines())
+    answers = subprocess.run([BINARIES / "caffe", "classify", ROOT / "examples/recipes/cifar10", *(images / name for name in truth),
+                              "--batch=50", "--json"], check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    first = {one["image"]: one["classes"][0]["class"] for one in json.loads(answers)["images"]}
+    assert len(first) == 200
+    assert sum(first[str(images / name)] == int(label) for name, label in truth.items()) >= 170
+
+
 def test_the_recipe_for_boxes_finds_scenes_it_has_not_seen(workplace, tmp_path):
     """Nine of ten things, by the weights of examples/recipes/boxes; its net is what `caffe new` writes today."""
     scenes = tmp_path / "scenes"

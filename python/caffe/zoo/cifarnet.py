@@ -26,5 +26,5 @@ def cifarnet(model, data):
 
 NETS = [
     Net("cifarnet", "classification", cifarnet, "small images: 2.0 million weights", (16, 32, 96), 8, 128,
-        dict(ONE_CYCLE, base_lr=0.2), 1_200_000, is_default=True),
+        dict(ONE_CYCLE, base_lr=0.2), 1_600_000, is_default=True),
 ]

@@ -33,15 +33,16 @@ def train_val(plan: Plan) -> Any:
 
 
 def _data(plan: Plan, phase: dict) -> Any:
-    """Training uses random crops of photographs, or small images shifted by a few pixels, mirrored half of the time; testing uses
-    the centre."""
+    """Training uses random crops of photographs, or small images that are shifted by a few pixels and lose a
+    rectangle half of the time; both are mirrored half of the time. Testing uses the centre."""
     transform: dict = dict(mean_value=list(plan.mean), scale=plan.scale, crop_size=plan.side)
     if phase is TRAIN:
         transform["mirror"] = True
         if plan.side >= _PHOTOGRAPH:
             transform["random_resized_crop"] = dict(min_area=0.35)
         else:
-            transform["pad"] = plan.side // 16
+            transform["pad"] = plan.side // 8
+            transform["erasing"] = dict(prob=0.5, max_area=0.25)
     source = plan.halves.train if phase is TRAIN else plan.halves.val
     options = dict(shuffle=True) if phase is TRAIN else {}
     return L.Data(ntop=2, name="data", include=phase, transform_param=transform,
