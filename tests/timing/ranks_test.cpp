@@ -57,16 +57,17 @@ std::vector<std::string> ErrorsOf(const std::vector<int>& ranks,
   return errors;
 }
 
-void TellWhoDoesNotCome() {
+void TellWhoDoesNotCome(bool ranks_run, const std::string& cure) {
   const int port = FreePort();
   const auto errors = ErrorsOf({0, 2}, [&](int rank) {
     RendezvousOptions options = LoopbackRank(rank, 3, port);
     options.join_seconds = kJoinSeconds;
+    options.ranks_run = ranks_run;
     MakeTcpCommunicator(options);
   });
   for (const int rank : {0, 2}) {
     EXPECT_THAT(errors[rank], HasSubstr("of 3 ranks, 1 did not come to 127.0.0.1"));
-    EXPECT_THAT(errors[rank], HasSubstr("within 12 s (1)"));
+    EXPECT_THAT(errors[rank], HasSubstr("within 12 s (1); " + cure));
   }
 }
 
@@ -84,7 +85,9 @@ void RefuseAndNameAnotherSecret() {
 }
 
 TEST(RanksInTime, ThoseThatComeAreToldApartFromThoseThatDoNot) {
-  RunSideBySide({TellWhoDoesNotCome, RefuseAndNameAnotherSecret});
+  RunSideBySide({[] { TellWhoDoesNotCome(false, "start one process for each"); },
+                 [] { TellWhoDoesNotCome(true, "MPI has started them"); },
+                 RefuseAndNameAnotherSecret});
 }
 
 // The rank has sent its part of the last collective to rank 0, and nothing to rank 1.

@@ -86,6 +86,7 @@ std::shared_ptr<Communicator> JoinByTcp(const RankOptions& options) {
 RendezvousOptions MeetByMpi(const MpiModule& mpi, const RankOptions& options) {
   RendezvousOptions rendezvous = CommonOptions(options);
   rendezvous.run.clear();  // the secret identifies the run
+  rendezvous.ranks_run = true;
   const bool is_one_machine = options.local_ranks == options.ranks;
   distributed::MeetingPoint point;
   if (options.rank == 0) {

@@ -154,10 +154,12 @@ class Root {
       if (count <= 10) missing += StrCat(count > 1 ? ", " : "", rank);
       if (count == 11) missing += ", ...";
     }
+    const char* const cure =
+        options_.ranks_run ? "; MPI has started them, so what they report themselves is the reason"
+                           : "; start one process for each, with the same store and secret";
     return StrCat("of ", options_.ranks, " ranks, ", count, " did not come to ",
-                  ToText(options_.root[0]), " within ", options_.join_seconds, " s (", missing,
-                  "); start one process for each, with the same store and secret",
-                  listener_.rejected());
+                  ToText(options_.root[0]), " within ", options_.join_seconds, " s (", missing, ")",
+                  cure, listener_.rejected());
   }
 
   template <typename Failure>
@@ -216,9 +218,9 @@ MessageStream ConnectToRoot(const RendezvousOptions& options, Socket::Clock::tim
   auto stream = ConnectToRank(
       options.root, options.secret, OwnHello(options), deadline, kGrace, [] {}, &why);
   if (stream) return std::move(*stream);
-  throw DeviceError(StrCat("nobody answers within ", options.join_seconds, " s (", why,
-                           "); start rank 0 on that host, and see that nothing between the "
-                           "machines refuses this port"));
+  throw DeviceError(StrCat("nobody answers within ", options.join_seconds, " s (", why, "); ",
+                           options.ranks_run ? "" : "start rank 0 on that host, and ",
+                           "see that nothing between the machines refuses this port"));
 }
 
 Joined JoinRoot(const RendezvousOptions& options) {

@@ -18,6 +18,7 @@ struct RendezvousOptions {
   int rank = 0, ranks = 1;
   // Where rank 0 listens; several addresses of its machine are tried in turn.
   std::vector<Address> root;
+  bool ranks_run = false;             // all ranks are known to run: MPI has started them
   std::shared_ptr<Socket> root_port;  // on rank 0: its port if it listens already, otherwise null
   std::string secret;                 // the same on all ranks
   std::string version;                // of the library; the same on all ranks
