@@ -9,10 +9,9 @@ bool Runs(const FusionRule& rule, const CompileOptions& options) {
          (rule.for_any_processor || !options.for_any_processor);
 }
 
-void Apply(const FusionRule& rule, Graph& graph) {
-  FusionReport& report = graph.fusion_reports.emplace_back();
-  report.row = rule.name;
-  Fusion fusion(graph, report);
+// Returns whether the graph is another one now.
+bool Apply(const FusionRule& rule, Fusion& fusion) {
+  FusionReport& report = fusion.Begin(rule.name);
   std::vector<Node*> nodes = fusion.nodes();
   if (rule.is_reversed) std::reverse(nodes.begin(), nodes.end());
   for (Node* node : nodes) {
@@ -20,6 +19,7 @@ void Apply(const FusionRule& rule, Graph& graph) {
     if (rule.apply(fusion, *node)) ++report.fired;
   }
   fusion.Finish();
+  return report.fired > 0;
 }
 
 }  // namespace
@@ -44,8 +44,11 @@ class Fuse final : public Pass {
   }
 
   void Run(Graph& graph) override {
+    std::optional<Fusion> fusion;
     for (const FusionRule& rule : FusionRules()) {
-      if (IsMine(rule) && Runs(rule, graph.options)) Apply(rule, graph);
+      if (!IsMine(rule) || !Runs(rule, graph.options)) continue;
+      if (!fusion) fusion.emplace(graph);
+      if (Apply(rule, *fusion)) fusion.reset();
     }
   }
 

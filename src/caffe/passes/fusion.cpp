@@ -110,9 +110,8 @@ struct Fusion::Region {
   int inner_index_ = -1;
 };
 
-Fusion::Fusion(Graph& graph, FusionReport& report)
+Fusion::Fusion(Graph& graph)
     : graph_(graph),
-      report_(report),
       nodes_(graph.ScheduledNodes()),
       readers_(Readers(graph)),
       writers_(Writers(graph)) {
@@ -125,6 +124,12 @@ Fusion::Fusion(Graph& graph, FusionReport& report)
         readers_[input->recomputed_from].push_back(node);
     }
   }
+}
+
+FusionReport& Fusion::Begin(std::string_view row) {
+  report_ = &graph_.fusion_reports.emplace_back();
+  report_->row = row;
+  return *report_;
 }
 
 Node* Fusion::WriterOf(const Value* value) const {
@@ -228,7 +233,7 @@ std::optional<std::string> Fusion::WhyNot(const Region& region, const Signature&
 
 void Fusion::Refuse(const Node& node, const std::string& reason) {
   const std::string layer = node.layers.empty() ? "" : graph_.LayerName(node.layers.front());
-  report_.refusals.push_back(StrCat(layer, ": ", reason));
+  report_->refusals.push_back(StrCat(layer, ": ", reason));
 }
 
 bool HaveOneType(const Node& from, const Operand& read, const Node& to) {

@@ -42,7 +42,10 @@ const std::vector<FusionRule>& FusionRules();
 // The graph as it is when this is made, and the nodes that a row has erased since.
 class Fusion {
  public:
-  Fusion(Graph& graph, FusionReport& report);
+  explicit Fusion(Graph& graph);
+
+  // Refusals go into a report of this row.
+  FusionReport& Begin(std::string_view row);
 
   Graph& graph() const { return graph_; }
   // In the order of the schedule.
@@ -88,7 +91,7 @@ class Fusion {
   void Refuse(const Node& node, const std::string& reason);
 
   Graph& graph_;
-  FusionReport& report_;
+  FusionReport* report_ = nullptr;
   std::vector<Node*> nodes_;
   std::map<const Value*, std::vector<Node*>> readers_;
   std::map<const Value*, Node*> writers_;

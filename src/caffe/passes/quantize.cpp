@@ -55,7 +55,8 @@ class Quantize final : public Pass {
 
  private:
   void Choose() {
-    fusion_.emplace(*graph_, graph_->fusion_reports.emplace_back(FusionReport{.row = "quantize"}));
+    fusion_.emplace(*graph_);
+    fusion_->Begin("quantize");
     for (Node* node : fusion_->nodes()) {
       if (node->direction != Direction::kForward || fusion_->IsErased(node)) continue;
       const LayerCall& call = graph_->calls[node->layers.front()];
