@@ -28,7 +28,8 @@ def test_each_header_compiles_alone(tree, tmp_path):
 
 def test_only_what_users_include_is_installed(tree):
     folders = {str(path.parent.relative_to(tree.prefix / "include")) for path in headers(tree)}
-    assert folders == {"caffe", "caffe/ops", "caffe/tensor", "caffe/device"}
+    assert folders == {"caffe", "caffe/core", "caffe/ops", "caffe/tensor", "caffe/device"}
+    assert {path.name for path in (tree.prefix / "include/caffe/core").iterdir()} == {"philox.hpp"}
     assert {path.name for path in (tree.prefix / "include/caffe/device").iterdir()} == {"device.hpp", "host_memory.hpp", "stream.hpp"}
     assert {path.name for path in (tree.prefix / "include/caffe/tensor").iterdir()} == {"tensor_view.hpp"}
 

@@ -5,10 +5,12 @@ import pytest
 
 from conftest import ROOT
 
-PROJECT = """
+# As the page for users has it.
+VERSION = re.search(r"find_package\(Cortado (\S+) REQUIRED\)", (ROOT / "docs" / "cpp.md").read_text())[1]
+PROJECT = f"""
 cmake_minimum_required(VERSION 3.20)
 project(user LANGUAGES CXX)
-find_package(Cortado 0.2 REQUIRED)
+find_package(Cortado {VERSION} REQUIRED)
 add_executable(use_net use_net.cpp)
 target_link_libraries(use_net PRIVATE Cortado::caffe)
 """
@@ -46,7 +48,7 @@ def test_find_package_builds_a_program_that_runs(tree, tmp_path):
 
 
 def test_another_minor_version_is_refused(tree, tmp_path):
-    (tmp_path / "CMakeLists.txt").write_text(PROJECT.replace("Cortado 0.2", "Cortado 0.9"))
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT.replace(f"Cortado {VERSION}", "Cortado 0.9"))
     (tmp_path / "use_net.cpp").write_text("int main() {}")
     said = tree.run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={tree.prefix}", status=1)
     assert "0.9" in said
@@ -58,10 +60,10 @@ def test_find_package_builds_a_program_for_caffe(tree, tmp_path):
         pytest.skip("built without OpenBLAS, so without libcaffe_compat")
     page = (ROOT / "docs" / "old_cpp.md").read_text()
     (tmp_path / "old_program.cpp").write_text(re.search(r"^```cpp old_program.cpp\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[1])
-    (tmp_path / "CMakeLists.txt").write_text("""
+    (tmp_path / "CMakeLists.txt").write_text(f"""
         cmake_minimum_required(VERSION 3.20)
         project(user LANGUAGES CXX)
-        find_package(Cortado 0.2 REQUIRED COMPONENTS compat)
+        find_package(Cortado {VERSION} REQUIRED COMPONENTS compat)
         add_executable(old_program old_program.cpp)
         target_link_libraries(old_program PRIVATE Cortado::compat)
         cortado_add_plugin(twice COMPAT SOURCES old_layer.cpp)

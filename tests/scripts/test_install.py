@@ -47,6 +47,23 @@ def test_development_is_headers_and_the_api_of_caffe(install):
     assert all(path.is_symlink() for path in folder.rglob("*.so"))
 
 
+def test_pages_and_examples_ask_for_this_version():
+    version = re.search(r"project\(cortado VERSION (\d+\.\d+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+    asked = {f"{path.relative_to(ROOT)}: {found}" for folder, form in (("docs", "*.md"), ("examples", "CMakeLists.txt"))
+             for path in (ROOT / folder).rglob(form)
+             for found in re.findall(r"find_package\(Cortado (\d[\d.]*)", path.read_text(encoding="utf-8"))}
+    assert len(asked) >= 3 and all(one.endswith(": " + version) for one in asked), asked
+
+
+def test_installed_headers_include_installed_ones(install):
+    """Quickly; tests/install/test_headers.py compiles each of them."""
+    include = install("development") / "include"
+    missing = [f"{header.relative_to(include)}: {name}" for header in (include / "caffe").rglob("*.h*") if "compat" not in header.parts
+               for name in re.findall(r'^ *# *include "(caffe/[^"]+)"', header.read_text(encoding="utf-8"), re.MULTILINE)
+               if not (include / name).exists()]
+    assert missing == []
+
+
 def test_runtime_is_a_library_and_a_header(install):
     folder = install("runtime")
     assert {path.name for path in (folder / "lib").iterdir()} == {
