@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "caffe/core/paths.hpp"
 #include "caffe/core/printable.hpp"
@@ -19,9 +20,12 @@ bool IsHidden(const fs::path& path) {
 
 std::vector<fs::path> SortedEntries(const fs::path& folder) {
   std::vector<fs::path> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (!IsHidden(entry.path())) paths.push_back(entry.path());
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!IsHidden(entry->path())) paths.push_back(entry->path());
   }
+  if (error) throw IoError(StrCat(folder.string(), ": cannot list its files: ", error.message()));
   std::sort(paths.begin(), paths.end());
   return paths;
 }
