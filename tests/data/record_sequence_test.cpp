@@ -80,6 +80,54 @@ TEST(RecordSequenceTest, BlocksEndWithTheEpoch) {
   }
 }
 
+// A database that gives any record, and counts how many it has read.
+class IndexedReader final : public RecordReader {
+ public:
+  explicit IndexedReader(int* reads) : reads_(*reads) {}
+
+  uint64_t count() const override { return 5; }
+  bool First(Record* record) override { return At(0, record); }
+  bool Next(Record* record) override { return At(position_ + 1, record); }
+  bool Seek(std::string_view, Record*) override { return false; }
+  bool has_index() const override { return true; }
+  bool At(uint64_t index, Record* record) override {
+    if (index >= count()) return false;
+    ++reads_;
+    position_ = index;
+    *record = {.key = "key", .value = std::string_view("01234").substr(index, 1)};
+    return true;
+  }
+
+ private:
+  int& reads_;
+  uint64_t position_ = 0;
+};
+
+// Neither the records of other ranks, nor those before a resumed run's, nor a whole epoch.
+TEST(RecordSequenceTest, ReadsOnlyRecordsThatAreUsedIfThereIsAnIndex) {
+  for (const bool shuffle : {false, true}) {
+    int reads = 0;
+    RecordSequence sequence({.source = "db",
+                             .open = [&] { return std::make_unique<IndexedReader>(&reads); },
+                             .shuffle = shuffle,
+                             .start = 4,
+                             .rank = 1,
+                             .ranks = 2});
+    EXPECT_EQ(reads, 0);
+    std::vector<RecordSequence::Item> items;
+    for (int i = 0; i < 5; ++i) items.push_back(sequence.Next());
+    EXPECT_EQ(reads, 5);
+    for (size_t i = 0; i < items.size(); ++i) {
+      EXPECT_EQ(items[i].number, 5 + 2 * i);
+      EXPECT_EQ(items[i].record.value, std::to_string(items[i].index));
+      if (!shuffle) {
+        EXPECT_EQ(items[i].index, (5 + 2 * i) % 5);
+      }
+    }
+    EXPECT_EQ(sequence.After(items.front()).index, (items.front().index + 1) % 5);
+  }
+}
+
 TEST(RecordSequenceTest, SaysThatRecordsAreMissing) {
   for (const bool shuffle : {false, true}) {
     EXPECT_THAT(TextOf(9, 4, shuffle),

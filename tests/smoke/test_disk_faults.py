@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import struct
+import subprocess
 import zlib
 
 import pytest
@@ -364,6 +365,20 @@ def test_a_converter_survives_power_cuts(tmp_path, program, converter):
     states = enumeration.cut_power(random_states=200 if IS_SLOW else 5)
     say(converter, enumeration, states)
     assert states > 10
+
+
+def test_an_export_survives_every_fault(tmp_path, program):
+    """A folder of images is complete or absent, as a database is; only after a kill may its `.partial` stay."""
+    def prepare(root):
+        importation(program).prepare(root)
+        if not (root / "source").exists():
+            subprocess.run([program("caffe"), "data", "import", "photos", "source"], cwd=root, check=True)
+    scenario = Conversion([program("caffe"), "data", "export", "source", "disk/db"], prepare)
+    enumeration = Enumeration(scenario, tmp_path, {})
+    in_parallel(tmp_path, prepare, enumeration.try_fault,
+                list(simulated_disk.faults(enumeration.operations, ["ENOSPC", "EIO", "short"])))
+    say("caffe data export", enumeration)
+    assert enumeration.tried > 15
 
 
 def test_an_import_killed_between_its_databases_says_what_to_do(tmp_path, program):

@@ -4,11 +4,10 @@
 #include <cmath>
 #include <filesystem>
 #include <random>
-#include <set>
 #include <sstream>
-#include <system_error>
+#include <utility>
 
-#include "caffe/core/printable.hpp"
+#include "caffe/data/readers/image_folder.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/text_file.hpp"
@@ -18,68 +17,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsHidden(const fs::path& path) {
-  return path.filename().string().starts_with(".");
-}
-
-// Returns false for a link to itself, which cannot be read either.
-bool IsFolder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
-std::vector<fs::path> SortedEntries(const fs::path& folder) {
-  std::vector<fs::path> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (!IsHidden(entry.path())) paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-// Links to folders are not followed, because they may form a cycle.
-void AddFiles(const fs::path& folder, int label, ImageSet* set) {
-  for (const fs::path& path : SortedEntries(folder)) {
-    const std::string name = path.lexically_relative(set->root).string();
-    if (IsFolder(path)) {
-      if (fs::is_symlink(path)) {
-        set->left_out.push_back({name, "a link to a folder; put a folder here"});
-      } else {
-        AddFiles(path, label, set);
-      }
-    } else {
-      set->files.push_back({name, label});
-    }
-  }
-}
-
-// Refuses folders such as "train" and "val": they are subsets of the data, not classes.
-void RefuseHalves(const std::string& root, const std::map<int, std::string>& classes) {
-  static const std::set<std::string> halves = {"train", "training",   "val",    "valid",
-                                               "test",  "validation", "testing"};
-  const bool are_halves = std::all_of(classes.begin(), classes.end(),
-                                      [](const auto& one) { return halves.count(one.second) > 0; });
-  Require(!are_halves, root, ": holds '", classes.begin()->second,
-          "', which looks like a part of a set and not like a class; import each part by itself");
-}
-
 ImageSet ReadFolder(const std::string& root) {
-  ImageSet set{.root = root};
-  for (const fs::path& path : SortedEntries(root)) {
-    if (!IsFolder(path)) {
-      set.left_out.push_back({path.filename().string(), "is next to the folders of the classes"});
-      continue;
-    }
-    const int label = static_cast<int>(set.names.size());
-    set.names[label] = path.filename().string();
-    Require(!HasControlCharacters(set.names[label]), root, ": the folder '",
-            Printable(set.names[label]), "' has control characters in its name; rename it");
-    AddFiles(path, label, &set);
-  }
-  Require(!set.names.empty(), root,
+  data::ImageFolder folder = data::ListImageFolder(root);
+  Require(!folder.classes.empty(), root,
           ": has no folders; give a folder with one folder of images per class, or a list file");
-  RefuseHalves(root, set.names);
-  Require(!set.files.empty(), root, ": its folders hold no files");
+  Require(!folder.files.empty(), root, ": its folders hold no files");
+  ImageSet set{.root = root,
+               .files = std::move(folder.files),
+               .names = {},
+               .left_out = std::move(folder.left_out)};
+  for (std::string& name : folder.classes) {
+    const int label = static_cast<int>(set.names.size());
+    set.names[label] = std::move(name);
+  }
   return set;
 }
 

@@ -6,18 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "caffe/data/readers/image_folder.hpp"
+
 namespace caffe::tools {
 
-struct ImageFile {
-  std::string path;  // relative to the set's root
-  int label = 0;
-};
-
-// A file that is not part of the database.
-struct LeftOut {
-  std::string path;
-  std::string reason;
-};
+using data::ImageFile;
+using data::LeftOut;
 
 struct ImageSet {
   std::string root;

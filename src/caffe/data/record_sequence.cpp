@@ -36,7 +36,7 @@ RecordSequence::RecordSequence(const RecordSequenceOptions& options)
   if (count_ == 0) throw IoError(options.source + ": has no records; fill it first");
   CAFFE_ASSERT(options.rank < options.ranks, options.rank, " of ", options.ranks);
   for (uint64_t rank = 0; rank < options.rank; ++rank) number_ += BlockAt(number_);
-  if (options.shuffle || options.cache) {
+  if (options.shuffle || options.cache || reader_->has_index()) {
     BuildIndex();
   } else {
     const uint64_t position = options.skip + number_;
@@ -56,7 +56,7 @@ uint64_t RecordSequence::MappedBytesAfter(uint64_t records) const {
 }
 
 uint64_t RecordSequence::CopiedBytesAfter(uint64_t records) const {
-  const uint64_t index = is_indexed_ ? count_ * (sizeof(Record) + sizeof(uint32_t)) : 0;
+  const uint64_t index = records_.size() * sizeof(Record) + order_.size() * sizeof(uint32_t);
   return index + (caches_ ? BytesOf(options_.precache ? count_ : records) : 0);
 }
 
@@ -64,14 +64,7 @@ void RecordSequence::BuildIndex() {
   Require(count_ <= std::numeric_limits<uint32_t>::max(), options_.source, ": ", count_,
           " records are too many for shuffle or cache; switch them off");
   is_indexed_ = true;
-  if (count_ <= reader_->mapped_bytes()) records_.reserve(count_);  // unless the count is damaged
-  Record record;
-  bool found = reader_->First(&record);
-  // Pages of a damaged database may form a cycle.
-  for (; found && records_.size() < count_; found = reader_->Next(&record)) {
-    records_.push_back(record);
-  }
-  if (found || records_.size() != count_) ThrowWrongCount(records_.size(), found);
+  if (options_.cache || !reader_->has_index()) ReadAllRecords();
   order_.resize(count_);
   epoch_ = (options_.skip + number_) / count_;
   StartEpoch(epoch_);
@@ -80,6 +73,24 @@ void RecordSequence::BuildIndex() {
   is_cached_.resize(count_);
   if (!options_.precache) return;
   for (uint64_t index = 0; index < count_; ++index) CacheRecord(index);
+}
+
+void RecordSequence::ReadAllRecords() {
+  if (count_ <= reader_->mapped_bytes()) records_.reserve(count_);  // unless the count is damaged
+  Record record;
+  bool found = reader_->First(&record);
+  // Pages of a damaged database may form a cycle.
+  for (; found && records_.size() < count_; found = reader_->Next(&record)) {
+    records_.push_back(record);
+  }
+  if (found || records_.size() != count_) ThrowWrongCount(records_.size(), found);
+}
+
+Record RecordSequence::RecordAt(uint64_t index) {
+  if (!records_.empty()) return records_[index];
+  Record record;
+  if (!reader_->At(index, &record)) ThrowWrongCount(index, /*are_more=*/false);
+  return record;
 }
 
 bool RecordSequence::FitsInMemory() const {
@@ -93,7 +104,8 @@ bool RecordSequence::FitsInMemory() const {
 }
 
 void RecordSequence::CacheRecord(uint64_t index) {
-  if (is_cached_[index]) return;
+  const bool is_in_memory = is_cached_[index] || records_[index].owner != nullptr;
+  if (is_in_memory) return;
   std::string_view& value = records_[index].value;
   if (cached_blocks_.empty() ||
       cached_blocks_.back().capacity() - cached_blocks_.back().size() < value.size()) {
@@ -179,7 +191,7 @@ RecordSequence::Item RecordSequence::Locate(uint64_t number) {
   }
   item.index = order_[item.index];
   if (caches_) CacheRecord(item.index);
-  item.record = records_[item.index];
+  item.record = RecordAt(item.index);
   return item;
 }
 
@@ -187,7 +199,7 @@ RecordSequence::Item RecordSequence::After(const Item& item) {
   std::lock_guard lock(mutex_);
   Item next{.number = item.number, .index = (item.index + 1) % count_};
   if (is_indexed_) {
-    next.record = records_[next.index];
+    next.record = RecordAt(next.index);
     return next;
   }
   if (!side_reader_) side_reader_ = options_.open();

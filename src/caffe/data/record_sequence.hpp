@@ -73,6 +73,9 @@ class RecordSequence {
   // Estimated bytes of the database's first `records` records.
   uint64_t BytesOf(uint64_t records) const;
   void BuildIndex();
+  void ReadAllRecords();
+  // The record with this index in the database. Requires an order.
+  Record RecordAt(uint64_t index);
   // Reports a damaged database: its number of records is wrong.
   [[noreturn]] void ThrowWrongCount(uint64_t found, bool are_more) const;
   void CacheRecord(uint64_t index);
@@ -95,7 +98,8 @@ class RecordSequence {
   Record cursor_record_;
   uint64_t cursor_position_ = 0;
 
-  // With an index, required for shuffling and caching: all records, and this epoch's order.
+  // With an index, required for shuffling and caching: this epoch's order, and all records unless
+  // the reader has an index itself.
   bool is_indexed_ = false;
   bool caches_ = false;
   std::vector<Record> records_;

@@ -73,7 +73,7 @@ void SyncFolder(const std::string& folder, const std::string& path);
 CAFFE_EXPORT void MakeFolders(const std::string& path);
 
 // Text such as "model: cannot write 400 bytes: No space left on device; free space there or ...".
-[[noreturn]] void ThrowWriteError(const std::string& path, int error, uint64_t bytes);
+[[noreturn]] CAFFE_EXPORT void ThrowWriteError(const std::string& path, int error, uint64_t bytes);
 
 // Text for the errno value of a write, with advice: "No space left on device; free space there or
 // ...".

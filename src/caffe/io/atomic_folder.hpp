@@ -3,13 +3,15 @@
 
 #include <string>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 // Fills a folder under the name `<path>.partial`. Commit() makes it durable and renames it to
 // `path`; without Commit() the destructor removes it. A process that fills a folder holds a lock on
 // it, which ends with the process; the next AtomicFolder of the same path removes folders of killed
 // processes.
-class AtomicFolder {
+class CAFFE_EXPORT AtomicFolder {
  public:
   // Throws InvalidArgument if `path` exists or another process is filling it, IoError if the folder
   // cannot be created.

@@ -13,7 +13,9 @@ namespace caffe::data {
 
 struct Database {
   DataParameter::DB backend;
-  const char* marker;  // file in a database's folder that identifies the backend
+  // File in a database's folder that identifies the backend; null if nothing does, so that
+  // data_param has to name the backend.
+  const char* marker;
   std::unique_ptr<RecordReader> (*open)(const std::string& path);
   std::unique_ptr<RecordWriter> (*create)(const std::string& path);
 };

@@ -31,12 +31,13 @@ std::string ToLower(std::string_view text) {
   return lower;
 }
 
-// Joins to "a or b or c".
+// Joins the texts of all databases to "a or b or c"; leaves out empty ones.
 template <typename Text>
 std::string Alternatives(Text&& text) {
   std::string all;
   for (const auto& [name, database] : Databases()) {
-    all += (all.empty() ? "" : " or ") + text(name, database);
+    const std::string one = text(name, database);
+    if (!one.empty()) all += (all.empty() ? "" : " or ") + one;
   }
   return all;
 }
@@ -50,18 +51,23 @@ DatabaseRegistrar::DatabaseRegistrar(const std::string& name, const Database& da
 
 std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path) {
   for (const auto& [name, database] : Databases()) {
-    if (!IsMissing(std::filesystem::path(path) / database.marker)) {
+    if (database.marker != nullptr && !IsMissing(std::filesystem::path(path) / database.marker)) {
       return database.open(path);
     }
   }
   // The backend is often left at its default, so the default says nothing about the intention.
   if (backend != DataParameter().backend()) return DatabaseOf(backend).open(path);
-  const std::string names = Alternatives([](const std::string&name, auto&) { return name; }),
-                    markers = Alternatives([](auto&, const Database&database) {
-                      return std::string(database.marker);
-                    });
-  throw IoError(
-      StrCat(path, ": no ", names, " database here; give the folder that holds ", markers));
+  const std::string names = Alternatives([](const std::string& name, const Database& database) {
+    return database.marker == nullptr ? "" : name;
+  });
+  const std::string markers = Alternatives([](auto&, const Database& database) {
+    return std::string(database.marker == nullptr ? "" : database.marker);
+  });
+  throw IoError(StrCat(path, ": no ", names, " database here; give the folder that holds ", markers,
+                       IsFolder(path)
+                           ? ", or train with data_param { backend: FOLDER } if it has a folder "
+                             "of images for each class"
+                           : ""));
 }
 
 std::unique_ptr<RecordWriter> CreateRecordWriter(DataParameter::DB backend,

@@ -35,6 +35,11 @@ class RecordReader {
   virtual bool Next(Record* record) = 0;
   // Moves to the record with this key; false if there is none.
   virtual bool Seek(std::string_view key, Record* record) = 0;
+  // True if At() works. Each record is then read only when it is used; without an index, a shuffled
+  // order requires reading all records at the start, and a rank also reads those of other ranks.
+  virtual bool has_index() const { return false; }
+  // Moves to record number `index` in key order; false if there is none.
+  virtual bool At(uint64_t /*index*/, Record* /*record*/) { return false; }
   // Bytes of memory-mapped files after all records have been read.
   virtual uint64_t mapped_bytes() const { return 0; }
 };
