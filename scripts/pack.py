@@ -59,6 +59,12 @@ def add_libraries(stage):
             ours.add(name)
 
 
+def leave_out_weights(stage):
+    """Those of the recipes, which `caffe new` and `caffe train` make again."""
+    for snapshots in (stage / "share/cortado/examples/recipes").glob("*/snapshots"):
+        shutil.rmtree(snapshots)
+
+
 def strip(stage):
     for file in [*programs(stage), *libraries(stage)]:
         if file.read_bytes()[:4] == b"\x7fELF":
@@ -92,6 +98,7 @@ def main():
     subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
     if kind:
         subprocess.run([*install, "--component", "gpu_check"], check=True, stdout=subprocess.DEVNULL)
+    leave_out_weights(stage)
     add_libraries(stage)
     strip(stage)
 

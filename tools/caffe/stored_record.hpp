@@ -28,8 +28,8 @@ StoredRecord ReadStoredRecord(std::string_view value, bool decode);
 // Opens an LMDB or LevelDB. Throws IoError if it does not exist or has no records.
 std::unique_ptr<data::RecordReader> OpenDatabase(const std::string& path);
 
-// Calls use(record, work(record)) for each record in the order of keys. `work` runs on all cores
-// and must not throw.
+// Calls use(record, work(record)) for each record in the order of keys. `work` runs on all cores.
+// An exception of it ends the scan, so it keeps the error of one record in its result.
 template <typename Work, typename Use>
 void ScanRecords(data::RecordReader& reader, const Work& work, const Use& use) {
   constexpr size_t kChunk = 256;

@@ -9,8 +9,8 @@ namespace caffe {
 
 // Fills a folder under the name `<path>.partial`. Commit() makes it durable and renames it to
 // `path`; without Commit() the destructor removes it. A process that fills a folder holds a lock on
-// it, which ends with the process; the next AtomicFolder of the same path removes folders of killed
-// processes.
+// it, which ends with the process; the next AtomicFolder of the same path removes databases of
+// killed processes, and refuses to start where it finds other files.
 class CAFFE_EXPORT AtomicFolder {
  public:
   // Throws InvalidArgument if `path` exists or another process is filling it, IoError if the folder
