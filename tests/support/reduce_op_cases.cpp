@@ -65,6 +65,11 @@ void AddReduceCases(std::vector<OpCase>* cases) {
     add("MvnMeanOnly" + suffix, ops::Mvn{axis, false}, {x}, {x});
     add("MvnGrad" + suffix, ops::MvnGrad{axis, true}, {x, rows, x}, {x});
     add("MvnGradMeanOnly" + suffix, ops::MvnGrad{axis, false}, {Absent(), Absent(), x}, {x});
+    const CaseOperand gamma = T({x.shape.count(axis)}).Wide();
+    add("RmsNorm" + suffix, ops::RmsNorm{axis, 1e-3}, {x, gamma}, {x, rows});
+    add("RmsNormUnscaled" + suffix, ops::RmsNorm{axis, 0.5}, {x}, {x});
+    add("RmsNormGrad" + suffix, ops::RmsNormGrad{axis}, {x, rows, x, gamma}, {x});
+    add("RmsNormGradUnscaled" + suffix, ops::RmsNormGrad{axis}, {x, rows, x}, {x});
   }
   for (const bool across : {true, false}) {
     const CaseOperand norms = T({across ? 3 : 90}).Wide().In(0.5, 2);

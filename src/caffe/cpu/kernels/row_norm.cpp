@@ -94,9 +94,9 @@ struct NormGroups {
 // cache line many times.
 constexpr int64_t kGroupsTogether = 64;
 
-// y = x / norm for a contiguous group; returns the norm.
+// Sum of the squares of a contiguous row.
 template <typename T>
-CAFFE_CPU_CLONES double NormalizeRow(const T* x, T* y, int64_t length, double eps) {
+CAFFE_CPU_CLONES double SquaresOfRow(const T* x, int64_t length) {
   constexpr int64_t kSums = 32;  // as many as are summed at once
   double sums[kSums] = {};
   int64_t i = 0;
@@ -106,11 +106,17 @@ CAFFE_CPU_CLONES double NormalizeRow(const T* x, T* y, int64_t length, double ep
       sums[k] += value * value;
     }
   }
-  double sum = eps;
+  double sum = 0;
   for (; i < length; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   for (const double part : sums) sum += part;
-  const double norm = std::sqrt(sum), factor = 1 / norm;
-  for (i = 0; i < length; ++i) y[i] = static_cast<T>(static_cast<double>(x[i]) * factor);
+  return sum;
+}
+
+// y = x / norm for a contiguous group; returns the norm.
+template <typename T>
+CAFFE_CPU_CLONES double NormalizeRow(const T* x, T* y, int64_t length, double eps) {
+  const double norm = std::sqrt(SquaresOfRow(x, length) + eps), factor = 1 / norm;
+  for (int64_t i = 0; i < length; ++i) y[i] = static_cast<T>(static_cast<double>(x[i]) * factor);
   return norm;
 }
 
@@ -178,10 +184,82 @@ void L2NormalizeGrad(const ops::L2NormalizeGrad& op, const KernelContext& ctx) {
   });
 }
 
+// The factors of a row's elements in the workspace; ones if the operand is absent.
+const double* RowFactors(const KernelContext& ctx, int operand, int64_t length) {
+  auto* factors = static_cast<double*>(ctx.workspace);
+  for (int64_t i = 0; i < length; ++i) factors[i] = ElementOr(ctx, operand, i, 1);
+  return factors;
+}
+
+// y = x / rms * gamma for a contiguous row; returns rms.
+template <typename T>
+CAFFE_CPU_CLONES double RmsNormRow(const T* x, const double* gamma, T* y, int64_t length,
+                                   double eps) {
+  const double rms = std::sqrt(SquaresOfRow(x, length) / static_cast<double>(length) + eps);
+  const double factor = 1 / rms;
+  for (int64_t i = 0; i < length; ++i)
+    y[i] = static_cast<T>(static_cast<double>(x[i]) * factor * gamma[i]);
+  return rms;
+}
+
+void RmsNorm(const ops::RmsNorm& op, const KernelContext& ctx) {
+  const Shape& shape = ctx.input(0).shape;
+  const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
+  const double* gamma = RowFactors(ctx, ops::RmsNorm::kGamma, length);
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(rows, length, [&](int64_t row) {
+      const double rms = RmsNormRow(ctx.input(0).as<const T>() + row * length, gamma,
+                                    ctx.output(0).as<T>() + row * length, length, op.eps);
+      if (ctx.has_output(1)) SetElement(ctx.output(1), row, rms);
+    });
+  });
+}
+
+template <typename T>
+CAFFE_CPU_CLONES void RmsNormGradRow(const T* x, double rms, const T* dy, const double* gamma,
+                                     T* dx, int64_t length) {
+  double dot = 0;
+  for (int64_t i = 0; i < length; ++i)
+    dot += static_cast<double>(dy[i]) * gamma[i] * static_cast<double>(x[i]);
+  const double slope = dot / static_cast<double>(length) / (rms * rms);
+  for (int64_t i = 0; i < length; ++i) {
+    dx[i] = static_cast<T>(
+        (static_cast<double>(dy[i]) * gamma[i] - static_cast<double>(x[i]) * slope) / rms);
+  }
+}
+
+void RmsNormGrad(const ops::RmsNormGrad& op, const KernelContext& ctx) {
+  using Grad = ops::RmsNormGrad;
+  const Shape& shape = ctx.output(0).shape;
+  const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
+  const double* gamma = RowFactors(ctx, Grad::kGamma, length);
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(rows, length, [&](int64_t row) {
+      const int64_t offset = row * length;
+      RmsNormGradRow(ctx.input(Grad::kX).as<const T>() + offset,
+                     ElementOf(ctx.input(Grad::kRms), row),
+                     ctx.input(Grad::kDy).as<const T>() + offset, gamma,
+                     ctx.output(0).as<T>() + offset, length);
+    });
+  });
+}
+
+// The kernel has workspace for the factors of a row.
+template <typename T, void (*kRun)(const T&, const KernelContext&)>
+KernelOrRefusal MakeWithFactors(const T& op, const KernelRequest& request) {
+  const auto length = static_cast<size_t>(request.outputs[0].shape.count(op.axis));
+  return Kernel{"", [op](const KernelContext& ctx) { kRun(op, ctx); }, length * sizeof(double)};
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Mvn, Mvn);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::MvnGrad, MvnGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::L2Normalize, L2Normalize);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::L2NormalizeGrad, L2NormalizeGrad);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::RmsNorm, "rms-norm", KernelRank::kReference,
+                              (MakeWithFactors<ops::RmsNorm, RmsNorm>));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::RmsNormGrad, "rms-norm-grad",
+                              KernelRank::kReference,
+                              (MakeWithFactors<ops::RmsNormGrad, RmsNormGrad>));
 
 }  // namespace
 }  // namespace caffe::cpu
