@@ -6,6 +6,8 @@
 
 #include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/parallel.hpp"
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/fused.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cpu {
@@ -251,6 +253,56 @@ KernelOrRefusal MakeWithFactors(const T& op, const KernelRequest& request) {
   return Kernel{"", [op](const KernelContext& ctx) { kRun(op, ctx); }, length * sizeof(double)};
 }
 
+// Outputs of the region EltwiseSum(a, b) -> s, RmsNorm(s[, gamma]) -> y[, rms].
+enum SumRmsNormOutput { kRowSum, kRowNormalised, kRowRms };
+
+bool IsSumRmsNorm(const Op& op) {
+  return op.As<ops::Fused>()->Is({ops::EltwiseSum::kName, ops::RmsNorm::kName});
+}
+
+std::string WhyNotSumRmsNorm(const Op& op, std::span<const OperandDesc> inputs, const Device&) {
+  const auto& region = *op.As<ops::Fused>();
+  const auto& sum = region.Get<ops::EltwiseSum>(0);
+  if (region.members[0].inputs.size() != 2 || !sum.is_plain() || !sum.epilogue.empty())
+    return "only sums of two tensors, without factors or an epilogue";
+  // Rows are contiguous only in a plain layout, which is not known before layouts are assigned.
+  if (inputs[0].shape.num_axes() == 4) return "an image, which may have its channels last";
+  return "";
+}
+
+// s = a + b for a contiguous row.
+template <typename T>
+CAFFE_CPU_CLONES void StoreRowSum(const T* a, const T* b, T* s, int64_t length) {
+  using A = Accum<T>;
+  for (int64_t i = 0; i < length; ++i) s[i] = T(static_cast<A>(a[i]) + static_cast<A>(b[i]));
+}
+
+// Normalises each row of the sum while it is in the cache.
+KernelOrRefusal MakeSumRmsNorm(const ops::Fused& region, const KernelRequest& request) {
+  if (std::string why = WhyNotSumRmsNorm(request.op, request.inputs, request.device); !why.empty())
+    return Refusal{why};
+  const auto& op = region.Get<ops::RmsNorm>(1);
+  const int a = region.InputOf(0, 0), b = region.InputOf(0, 1),
+            gamma = region.InputOf(1, ops::RmsNorm::kGamma);
+  const Shape& shape = request.outputs[kRowSum].shape;
+  const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
+  const auto run = [=, eps = op.eps](const KernelContext& ctx) {
+    const double* factors = RowFactors(ctx, gamma, length);
+    VisitFloat(ctx.output(kRowSum).dtype, [&]<typename T>(TypeTag<T>) {
+      ForRows(rows, length, [&](int64_t row) {
+        const int64_t offset = row * length;
+        T* s = ctx.output(kRowSum).as<T>() + offset;
+        StoreRowSum(ctx.input(a).as<const T>() + offset, ctx.input(b).as<const T>() + offset, s,
+                    length);
+        const double rms =
+            RmsNormRow(s, factors, ctx.output(kRowNormalised).as<T>() + offset, length, eps);
+        if (ctx.has_output(kRowRms)) SetElement(ctx.output(kRowRms), row, rms);
+      });
+    });
+  };
+  return Kernel{"", run, static_cast<size_t>(length) * sizeof(double)};
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Mvn, Mvn);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::MvnGrad, MvnGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::L2Normalize, L2Normalize);
@@ -260,6 +312,9 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::RmsNorm, "rms-norm", Kernel
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::RmsNormGrad, "rms-norm-grad",
                               KernelRank::kReference,
                               (MakeWithFactors<ops::RmsNormGrad, RmsNormGrad>));
+CAFFE_REGISTER_KERNEL_FACTORY(
+    DeviceKind::kCpu, ops::Fused, "sum-rms-norm", KernelRank::kGood, MakeSumRmsNorm,
+    {.signatures = EverySignature(), .is_for = IsSumRmsNorm, .why_not = WhyNotSumRmsNorm});
 
 }  // namespace
 }  // namespace caffe::cpu
