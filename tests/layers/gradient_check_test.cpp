@@ -158,6 +158,11 @@ std::vector<GradientCase> Cases() {
   }
   add(Layer1("LayerNormNotAffine", "3x5", "LayerNorm", "layer_norm_param { affine: false }"))
       .tolerance = 1e-5;
+  for (const int axis : {-1, 1}) {
+    add(Layer1(StrCat("RMSNorm", axis == 1 ? "Items" : ""), "3x2x4", "RMSNorm",
+               StrCat("rms_norm_param { axis: ", axis, " eps: 0.01 scale_", kFiller, "}")));
+  }
+  add(Layer1("RMSNormNotAffine", "3x5", "RMSNorm", "rms_norm_param { affine: false }"));
   for (const std::string a : {"", "transpose_a: true "}) {
     for (const std::string b : {"", "transpose_b: true "}) {
       add({StrCat("MatMul", a.empty() ? "N" : "T", b.empty() ? "N" : "T"),

@@ -30,6 +30,9 @@ CASES = {
     "LayerNorm": ([(2, 3, 8)], "layer { name: 'l' type: 'LayerNorm' bottom: 'x0' top: 'y' }"),
     "LayerNorm of two axes": ([(2, 3, 8)], "layer { name: 'l' type: 'LayerNorm' bottom: 'x0' top: 'y' "
                                            "layer_norm_param { axis: 1 affine: false } }"),
+    "RMSNorm": ([(2, 3, 8)], "layer { name: 'l' type: 'RMSNorm' bottom: 'x0' top: 'y' }"),
+    "RMSNorm of two axes": ([(2, 3, 8)], "layer { name: 'l' type: 'RMSNorm' bottom: 'x0' top: 'y' "
+                                         "rms_norm_param { axis: 1 affine: false } }"),
     "MatMul": ([(2, 3, 4), (2, 5, 4)], "layer { name: 'l' type: 'MatMul' bottom: 'x0' bottom: 'x1' top: 'y' "
                                        "matmul_param { transpose_b: true } }"),
     "Normalize": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'Normalize' bottom: 'x0' top: 'y' "

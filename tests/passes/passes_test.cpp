@@ -301,7 +301,8 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                                  "capture-graph, fold-constants, fuse, fuse-epilogues, "
                                  "hoist-strides, fuse-gradient-epilogues, fuse-bias-gradients, "
                                  "recompute-signs, fuse-statistics, fuse-running-statistics, "
-                                 "simplify-conversions, recompute-activations, "
+                                 "fuse-residual-norms, simplify-conversions, "
+                                 "recompute-activations, "
                                  "keep-weight-copies, channels-last-filters, fuse-images, "
                                  "pair-convolutions, write-into-concats, concat-in-place")));
   }

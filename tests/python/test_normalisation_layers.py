@@ -1,4 +1,4 @@
-"""Compares BN, SyncBN and LayerNorm with NumPy."""
+"""Compares BN, SyncBN, LayerNorm and RMSNorm with NumPy."""
 import caffe
 import numpy as np
 import pytest
@@ -85,11 +85,23 @@ def test_layer_norm(run_layer):
         assert y == pytest.approx(want * scale + bias, abs=1e-5)
 
 
+def test_rms_norm(run_layer):
+    for axis, axes in ((-1, (3,)), (1, (1, 2, 3)), (2, (2, 3))):
+        scale = RANDOM.standard_normal(X.shape[axis:])
+        want = X / np.sqrt((X * X).mean(axes, keepdims=True) + 0.01)
+        layer = "layer {{ name: 'l' type: 'RMSNorm' bottom: 'x0' top: 'y' rms_norm_param {{ axis: {} eps: 0.01 {} }} }}"
+        assert run_layer(layer.format(axis, "affine: false"), X)["y"] == pytest.approx(want, abs=1e-5)
+        assert run_layer(layer.format(axis, ""), X)["y"] == pytest.approx(want, abs=1e-5)
+        assert run_layer(layer.format(axis, ""), X, params=(scale,))["y"] == pytest.approx(want * scale, abs=1e-5)
+
+
 @pytest.mark.parametrize("layer, message", [
     (bn("bn_param { bn_mode: LEARN momentum: 0.9 }"), "options of SegNet .* and of PSPNet"),
     (bn("bn_param { momentum: 1.5 }"), "momentum is 1.5; it is the share that is kept"),
     (bn("layer_norm_param { affine: false bias_filler { value: 1 } }", "LayerNorm"), "affine is false, but there is a filler"),
     (bn("layer_norm_param { axis: 4 }", "LayerNorm"), "axis 4"),
+    (bn("rms_norm_param { affine: false scale_filler { value: 2 } }", "RMSNorm"), "affine is false, but there is a filler"),
+    (bn("rms_norm_param { axis: 4 }", "RMSNorm"), "axis 4"),
 ])
 def test_options_that_contradict_are_refused(run_layer, layer, message):
     with pytest.raises(caffe.InvalidArgument, match=message):

@@ -45,6 +45,9 @@ void AddRows(const AddLong& add) {
   const CaseOperand rows = T({3}).Wide().In(0.5, 2);
   add("MvnLong", ops::Mvn{1, true, 1e-3}, {x}, {x, rows}, {});
   add("MvnGradLong", ops::MvnGrad{1, true}, {x, rows, x}, {x}, {});
+  const CaseOperand gamma = T({1500}).Wide();
+  add("RmsNormLong", ops::RmsNorm{1, 1e-3}, {x, gamma}, {x, rows}, {});
+  add("RmsNormGradLong", ops::RmsNormGrad{1}, {x, rows, x, gamma}, {x}, {});
   add("L2NormalizeLong", ops::L2Normalize{true, 1e-10}, {x}, {x, rows}, {});
   add("L2NormalizeGradLong", ops::L2NormalizeGrad{true}, {x, rows, x}, {x}, {});
   add("AccuracyLong", ops::Accuracy{1, 700, std::nullopt}, {x, T({3}).Wide().Labels(1500)},

@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/fused.hpp"
 #include "caffe/ops/lstm_unit.hpp"
 #include "caffe/ops/prelu.hpp"
 #include "caffe/ops/reduce.hpp"
@@ -7,6 +9,18 @@
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
+namespace {
+
+// (a, b, gamma) -> (s, y, rms)
+ops::Fused SumRmsNorm() {
+  using ops::Fused;
+  return {{{ops::EltwiseSum{}, {Fused::Input(0), Fused::Input(1)}, {Fused::Output(0)}},
+           {ops::RmsNorm{2, 1e-3},
+            {Fused::Output(0), Fused::Input(2)},
+            {Fused::Output(1), Fused::Output(2)}}}};
+}
+
+}  // namespace
 
 void AddReduceCases(std::vector<OpCase>* cases) {
   const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
@@ -65,7 +79,16 @@ void AddReduceCases(std::vector<OpCase>* cases) {
     add("MvnMeanOnly" + suffix, ops::Mvn{axis, false}, {x}, {x});
     add("MvnGrad" + suffix, ops::MvnGrad{axis, true}, {x, rows, x}, {x});
     add("MvnGradMeanOnly" + suffix, ops::MvnGrad{axis, false}, {Absent(), Absent(), x}, {x});
+    const CaseOperand gamma = T({x.shape.count(axis)}).Wide();
+    add("RmsNorm" + suffix, ops::RmsNorm{axis, 1e-3}, {x, gamma}, {x, rows});
+    add("RmsNormUnscaled" + suffix, ops::RmsNorm{axis, 0.5}, {x}, {x});
+    add("RmsNormGrad" + suffix, ops::RmsNormGrad{axis}, {x, rows, x, gamma}, {x});
+    add("RmsNormGradUnscaled" + suffix, ops::RmsNormGrad{axis}, {x, rows, x}, {x});
   }
+  const CaseOperand tokens = T({3, 5, 70}), gamma = T({70}).Wide();
+  const CaseOperand rms = T({15}).Wide().In(0.5, 2);
+  add("SumRmsNorm", SumRmsNorm(), {tokens, tokens, gamma}, {tokens, tokens, rms});
+  add("SumRmsNormUnscaled", SumRmsNorm(), {tokens, tokens, Absent()}, {tokens, tokens});
   for (const bool across : {true, false}) {
     const CaseOperand norms = T({across ? 3 : 90}).Wide().In(0.5, 2);
     const std::string suffix = across ? "PerItem" : "PerPosition";

@@ -1,4 +1,4 @@
-// Normalization of rows: MVN and Normalize.
+// Normalization of rows: MVN, Normalize, LayerNorm and RMSNorm.
 #pragma once
 
 #include <string>
@@ -43,6 +43,23 @@ struct L2NormalizeGrad {
   static constexpr std::string_view kName = "L2NormalizeGrad";
   bool across_spatial = true;
   LayoutRule layout_rule() const { return {.inputs = {0, 2}, .outputs = {0}}; }
+};
+
+// (x[, gamma]) -> (y[, rms]):  y = x / rms * gamma, rms = sqrt(mean of the row's x^2 + eps) (one
+// per row). gamma has as many elements as a row; without it y = x / rms.
+struct RmsNorm {
+  static constexpr std::string_view kName = "RmsNorm";
+  enum Input { kX, kGamma };
+  int axis = 1;
+  double eps = 1e-5;
+  std::string Attributes() const { return StrCat("axis ", axis); }
+};
+
+// (x, rms, dy[, gamma]) -> (dx):  dx = (g - x * mean(g * x) / rms^2) / rms, g = dy * gamma.
+struct RmsNormGrad {
+  static constexpr std::string_view kName = "RmsNormGrad";
+  enum Input { kX, kRms, kDy, kGamma };
+  int axis = 1;
 };
 
 }  // namespace caffe::ops

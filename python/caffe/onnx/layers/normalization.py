@@ -79,6 +79,15 @@ def layer_norm(layer, onnx):
     return onnx.op("Add", onnx.op("Mul", result, layer.weight(onnx, 0)), layer.weight(onnx, 1))
 
 
+@writes("RMSNorm")
+def rms_norm(layer, onnx):
+    options = layer.param.rms_norm_param
+    axes = range(layer.axis(options.axis), len(layer.shape))
+    squares = onnx.over_axes("ReduceMean", onnx.op("Mul", layer.bottom, layer.bottom), axes, keepdims=1)
+    result = onnx.op("Div", layer.bottom, onnx.op("Sqrt", onnx.scaled(squares, 1, options.eps)))
+    return onnx.op("Mul", result, layer.weight(onnx, 0)) if options.affine else result
+
+
 @writes("MVN")
 def mvn(layer, onnx):
     options = layer.param.mvn_param

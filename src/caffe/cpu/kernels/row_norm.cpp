@@ -6,6 +6,8 @@
 
 #include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/parallel.hpp"
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/fused.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cpu {
@@ -94,9 +96,9 @@ struct NormGroups {
 // cache line many times.
 constexpr int64_t kGroupsTogether = 64;
 
-// y = x / norm for a contiguous group; returns the norm.
+// Sum of the squares of a contiguous row.
 template <typename T>
-CAFFE_CPU_CLONES double NormalizeRow(const T* x, T* y, int64_t length, double eps) {
+CAFFE_CPU_CLONES double SquaresOfRow(const T* x, int64_t length) {
   constexpr int64_t kSums = 32;  // as many as are summed at once
   double sums[kSums] = {};
   int64_t i = 0;
@@ -106,11 +108,17 @@ CAFFE_CPU_CLONES double NormalizeRow(const T* x, T* y, int64_t length, double ep
       sums[k] += value * value;
     }
   }
-  double sum = eps;
+  double sum = 0;
   for (; i < length; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   for (const double part : sums) sum += part;
-  const double norm = std::sqrt(sum), factor = 1 / norm;
-  for (i = 0; i < length; ++i) y[i] = static_cast<T>(static_cast<double>(x[i]) * factor);
+  return sum;
+}
+
+// y = x / norm for a contiguous group; returns the norm.
+template <typename T>
+CAFFE_CPU_CLONES double NormalizeRow(const T* x, T* y, int64_t length, double eps) {
+  const double norm = std::sqrt(SquaresOfRow(x, length) + eps), factor = 1 / norm;
+  for (int64_t i = 0; i < length; ++i) y[i] = static_cast<T>(static_cast<double>(x[i]) * factor);
   return norm;
 }
 
@@ -178,10 +186,135 @@ void L2NormalizeGrad(const ops::L2NormalizeGrad& op, const KernelContext& ctx) {
   });
 }
 
+// The factors of a row's elements in the workspace; ones if the operand is absent.
+const double* RowFactors(const KernelContext& ctx, int operand, int64_t length) {
+  auto* factors = static_cast<double*>(ctx.workspace);
+  for (int64_t i = 0; i < length; ++i) factors[i] = ElementOr(ctx, operand, i, 1);
+  return factors;
+}
+
+// y = x / rms * gamma for a contiguous row; returns rms.
+template <typename T>
+CAFFE_CPU_CLONES double RmsNormRow(const T* x, const double* gamma, T* y, int64_t length,
+                                   double eps) {
+  const double rms = std::sqrt(SquaresOfRow(x, length) / static_cast<double>(length) + eps);
+  const double factor = 1 / rms;
+  for (int64_t i = 0; i < length; ++i)
+    y[i] = static_cast<T>(static_cast<double>(x[i]) * factor * gamma[i]);
+  return rms;
+}
+
+void RmsNorm(const ops::RmsNorm& op, const KernelContext& ctx) {
+  const Shape& shape = ctx.input(0).shape;
+  const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
+  const double* gamma = RowFactors(ctx, ops::RmsNorm::kGamma, length);
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(rows, length, [&](int64_t row) {
+      const double rms = RmsNormRow(ctx.input(0).as<const T>() + row * length, gamma,
+                                    ctx.output(0).as<T>() + row * length, length, op.eps);
+      if (ctx.has_output(1)) SetElement(ctx.output(1), row, rms);
+    });
+  });
+}
+
+template <typename T>
+CAFFE_CPU_CLONES void RmsNormGradRow(const T* x, double rms, const T* dy, const double* gamma,
+                                     T* dx, int64_t length) {
+  double dot = 0;
+  for (int64_t i = 0; i < length; ++i)
+    dot += static_cast<double>(dy[i]) * gamma[i] * static_cast<double>(x[i]);
+  const double slope = dot / static_cast<double>(length) / (rms * rms);
+  for (int64_t i = 0; i < length; ++i) {
+    dx[i] = static_cast<T>(
+        (static_cast<double>(dy[i]) * gamma[i] - static_cast<double>(x[i]) * slope) / rms);
+  }
+}
+
+void RmsNormGrad(const ops::RmsNormGrad& op, const KernelContext& ctx) {
+  using Grad = ops::RmsNormGrad;
+  const Shape& shape = ctx.output(0).shape;
+  const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
+  const double* gamma = RowFactors(ctx, Grad::kGamma, length);
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(rows, length, [&](int64_t row) {
+      const int64_t offset = row * length;
+      RmsNormGradRow(ctx.input(Grad::kX).as<const T>() + offset,
+                     ElementOf(ctx.input(Grad::kRms), row),
+                     ctx.input(Grad::kDy).as<const T>() + offset, gamma,
+                     ctx.output(0).as<T>() + offset, length);
+    });
+  });
+}
+
+// The kernel has workspace for the factors of a row.
+template <typename T, void (*kRun)(const T&, const KernelContext&)>
+KernelOrRefusal MakeWithFactors(const T& op, const KernelRequest& request) {
+  const auto length = static_cast<size_t>(request.outputs[0].shape.count(op.axis));
+  return Kernel{"", [op](const KernelContext& ctx) { kRun(op, ctx); }, length * sizeof(double)};
+}
+
+// Outputs of the region EltwiseSum(a, b) -> s, RmsNorm(s[, gamma]) -> y[, rms].
+enum SumRmsNormOutput { kRowSum, kRowNormalised, kRowRms };
+
+bool IsSumRmsNorm(const Op& op) {
+  return op.As<ops::Fused>()->Is({ops::EltwiseSum::kName, ops::RmsNorm::kName});
+}
+
+std::string WhyNotSumRmsNorm(const Op& op, std::span<const OperandDesc> inputs, const Device&) {
+  const auto& region = *op.As<ops::Fused>();
+  const auto& sum = region.Get<ops::EltwiseSum>(0);
+  if (region.members[0].inputs.size() != 2 || !sum.is_plain() || !sum.epilogue.empty())
+    return "only sums of two tensors, without factors or an epilogue";
+  // Rows are contiguous only in a plain layout, which is not known before layouts are assigned.
+  if (inputs[0].shape.num_axes() == 4) return "an image, which may have its channels last";
+  return "";
+}
+
+// s = a + b for a contiguous row.
+template <typename T>
+CAFFE_CPU_CLONES void StoreRowSum(const T* a, const T* b, T* s, int64_t length) {
+  using A = Accum<T>;
+  for (int64_t i = 0; i < length; ++i) s[i] = T(static_cast<A>(a[i]) + static_cast<A>(b[i]));
+}
+
+// Normalises each row of the sum while it is in the cache.
+KernelOrRefusal MakeSumRmsNorm(const ops::Fused& region, const KernelRequest& request) {
+  if (std::string why = WhyNotSumRmsNorm(request.op, request.inputs, request.device); !why.empty())
+    return Refusal{why};
+  const auto& op = region.Get<ops::RmsNorm>(1);
+  const int a = region.InputOf(0, 0), b = region.InputOf(0, 1),
+            gamma = region.InputOf(1, ops::RmsNorm::kGamma);
+  const Shape& shape = request.outputs[kRowSum].shape;
+  const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
+  const auto run = [=, eps = op.eps](const KernelContext& ctx) {
+    const double* factors = RowFactors(ctx, gamma, length);
+    VisitFloat(ctx.output(kRowSum).dtype, [&]<typename T>(TypeTag<T>) {
+      ForRows(rows, length, [&](int64_t row) {
+        const int64_t offset = row * length;
+        T* s = ctx.output(kRowSum).as<T>() + offset;
+        StoreRowSum(ctx.input(a).as<const T>() + offset, ctx.input(b).as<const T>() + offset, s,
+                    length);
+        const double rms =
+            RmsNormRow(s, factors, ctx.output(kRowNormalised).as<T>() + offset, length, eps);
+        if (ctx.has_output(kRowRms)) SetElement(ctx.output(kRowRms), row, rms);
+      });
+    });
+  };
+  return Kernel{"", run, static_cast<size_t>(length) * sizeof(double)};
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Mvn, Mvn);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::MvnGrad, MvnGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::L2Normalize, L2Normalize);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::L2NormalizeGrad, L2NormalizeGrad);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::RmsNorm, "rms-norm", KernelRank::kReference,
+                              (MakeWithFactors<ops::RmsNorm, RmsNorm>));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::RmsNormGrad, "rms-norm-grad",
+                              KernelRank::kReference,
+                              (MakeWithFactors<ops::RmsNormGrad, RmsNormGrad>));
+CAFFE_REGISTER_KERNEL_FACTORY(
+    DeviceKind::kCpu, ops::Fused, "sum-rms-norm", KernelRank::kGood, MakeSumRmsNorm,
+    {.signatures = EverySignature(), .is_for = IsSumRmsNorm, .why_not = WhyNotSumRmsNorm});
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -165,10 +165,82 @@ void L2NormalizeGrad(const ops::L2NormalizeGrad& op, const KernelContext& ctx) {
   });
 }
 
+template <typename T>
+struct RmsNormRow {
+  using A = Accum<T>;
+  Rows rows;
+  A eps;
+  const T* x;
+  Numbers gamma;
+  T* y;
+  Numbers rmss;
+
+  template <typename Group>
+  __device__ void operator()(int64_t row, const Group& group) const {
+    const A squares =
+        SumRow(rows, row, group, [this](int64_t i) { return Wide(x[i]) * Wide(x[i]); });
+    const A rms = std::sqrt(squares / static_cast<A>(rows.length) + eps);
+    const int64_t first = rows.Offset(row);
+    ForRow(rows, row, group, [this, rms, first](int64_t i) {
+      y[i] = T(Wide(x[i]) / rms * gamma.GetOr(i - first, A(1)));
+    });
+    if (rmss.is_present() && group.rank() == 0) rmss.Set(row, rms);
+  }
+};
+
+void RmsNorm(const ops::RmsNorm& op, const KernelContext& ctx) {
+  const Rows rows = RowsFrom(ctx.input(0).shape, op.axis);
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(ctx, rows,
+            RmsNormRow<T>{rows, static_cast<Accum<T>>(op.eps), ctx.input(0).as<const T>(),
+                          InputNumbers(ctx, ops::RmsNorm::kGamma), ctx.output(0).as<T>(),
+                          OutputNumbers(ctx, 1)});
+  });
+}
+
+template <typename T>
+struct RmsNormGradRow {
+  using A = Accum<T>;
+  Rows rows;
+  const T* x;
+  Numbers rmss;
+  const T* dy;
+  Numbers gamma;
+  T* dx;
+
+  template <typename Group>
+  __device__ void operator()(int64_t row, const Group& group) const {
+    const int64_t first = rows.Offset(row);
+    const auto scaled = [this, first](int64_t i) {
+      return Wide(dy[i]) * gamma.GetOr(i - first, A(1));
+    };
+    const A dot =
+        SumRow(rows, row, group, [this, scaled](int64_t i) { return scaled(i) * Wide(x[i]); });
+    const A rms = rmss.Get<A>(row);
+    const A slope = dot / static_cast<A>(rows.length) / (rms * rms);
+    ForRow(rows, row, group, [this, scaled, slope, rms](int64_t i) {
+      dx[i] = T((scaled(i) - Wide(x[i]) * slope) / rms);
+    });
+  }
+};
+
+void RmsNormGrad(const ops::RmsNormGrad& op, const KernelContext& ctx) {
+  using Grad = ops::RmsNormGrad;
+  const Rows rows = RowsFrom(ctx.output(0).shape, op.axis);
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(ctx, rows,
+            RmsNormGradRow<T>{rows, ctx.input(Grad::kX).as<const T>(),
+                              InputNumbers(ctx, Grad::kRms), ctx.input(Grad::kDy).as<const T>(),
+                              InputNumbers(ctx, Grad::kGamma), ctx.output(0).as<T>()});
+  });
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Mvn, Mvn);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::MvnGrad, MvnGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::L2Normalize, L2Normalize);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::L2NormalizeGrad, L2NormalizeGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::RmsNorm, RmsNorm);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::RmsNormGrad, RmsNormGrad);
 
 }  // namespace
 }  // namespace caffe::cuda

@@ -7,6 +7,7 @@ namespace caffe::ops {
 CAFFE_FIELDS(Softmax, axis)
 CAFFE_FIELDS(Mvn, axis, divides, eps, eps_in_root)
 CAFFE_FIELDS(L2Normalize, across_spatial, eps)
+CAFFE_FIELDS(RmsNorm, axis, eps)
 
 static void CheckOperands(const Softmax& op, const OperandCheck& check) {
   check.AtMost(1);
@@ -34,8 +35,22 @@ static void CheckOperands(const L2Normalize&, const OperandCheck& check) {
   Require(check.output().shape.num_axes() >= 2, "norms of the channels of ", check.output().shape);
 }
 
+static void CheckOperands(const RmsNorm& op, const OperandCheck& check) {
+  check.AtMost(2);
+  const TensorDesc &x = check.input(RmsNorm::kX), &y = check.output();
+  check.IsData(x);
+  check.IsData(y);
+  OperandCheck::SameShape(x, y);
+  OperandCheck::IsPlain(x);
+  OperandCheck::IsPlain(y);
+  Require(op.axis >= 0 && op.axis <= x.shape.num_axes(), "rows from axis ", op.axis, " of ",
+          x.shape);
+  if (check.has_input(RmsNorm::kGamma)) check.IsFactor(RmsNorm::kGamma, x.shape.count(op.axis));
+}
+
 CAFFE_REGISTER_OP_FORM(Softmax);
 CAFFE_REGISTER_OP_FORM(Mvn);
 CAFFE_REGISTER_OP_FORM(L2Normalize);
+CAFFE_REGISTER_OP_FORM(RmsNorm);
 
 }  // namespace caffe::ops
