@@ -25,6 +25,7 @@ namespace {
 
 using testing::CountOps;
 using testing::ErrorText;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -296,15 +297,9 @@ TEST(AssignPrecisionTest, ScoresThatALossReadsAreStoredInFloat) {
 TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
   for (const char* name : {"fuse-epilogue", "plan-memory"}) {
     EXPECT_THAT(ErrorText<InvalidArgument>([&] { Reusing(ConvRelu(), {name}); }),
-                HasSubstr(StrCat("'", name,
-                                 "' is no pass that can be disabled; those are: "
-                                 "capture-graph, fold-constants, fuse, fuse-epilogues, "
-                                 "hoist-strides, fuse-gradient-epilogues, fuse-bias-gradients, "
-                                 "recompute-signs, fuse-statistics, fuse-running-statistics, "
-                                 "fuse-residual-norms, simplify-conversions, "
-                                 "recompute-activations, "
-                                 "keep-weight-copies, channels-last-filters, fuse-images, "
-                                 "pair-convolutions, write-into-concats, concat-in-place")));
+                AllOf(HasSubstr(StrCat("'", name, "' is no pass that can be disabled; those are: ",
+                                       "capture-graph, fold-constants, fuse, fuse-epilogues, ")),
+                      HasSubstr(", pair-convolutions, "), HasSubstr(", concat-in-place")));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }
