@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "caffe/ops/eltwise.hpp"
 #include "caffe/ops/read_again.hpp"
+#include "caffe/ops/row_norm.hpp"
 #include "tests/support/fused_regions.hpp"
 
 namespace caffe {
@@ -63,6 +65,18 @@ TEST(FusedTest, LayoutRulesAreTheMembers) {
   const LayoutRule statistics = Op(testing::StatisticsOf({kWindow})).layout_rule();
   EXPECT_TRUE(statistics.outputs.contains(0));
   EXPECT_FALSE(statistics.outputs.contains(1));
+}
+
+// Rows end where a plain op needs the tensor that an op of any layout writes, so all is plain.
+TEST(FusedTest, AMemberThatNeedsPlainTensorsDecides) {
+  Fused region{
+      .members = {{ops::EltwiseSum{}, {Fused::Input(0), Fused::Input(1)}, {Fused::Output(0)}},
+                  {ops::RmsNorm{}, {Fused::Output(0)}, {Fused::Output(1)}}}};
+  const LayoutRule rule = Op(region).layout_rule();
+  for (const size_t i : {0, 1}) EXPECT_FALSE(rule.inputs.contains(i)) << i;
+  for (const size_t i : {0, 1}) EXPECT_FALSE(rule.outputs.contains(i)) << i;
+  EXPECT_FALSE(rule.prefers_channels_last);
+  EXPECT_TRUE(Op(ops::EltwiseSum{}).layout_rule().outputs.contains(0));
 }
 
 // Output 0 may replace an input if that is not read afterwards.

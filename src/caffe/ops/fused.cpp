@@ -1,6 +1,7 @@
 #include "caffe/ops/fused.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "caffe/error.hpp"
 #include "caffe/ops/read_again.hpp"
@@ -47,6 +48,26 @@ void Collect(const std::vector<Place>& places, const OperandSet& operands, Kind 
     if (operands.contains(i) && places[i].kind == kind)
       set->insert(static_cast<size_t>(places[i].index));
   }
+}
+
+// True if a member may have a tensor channels-last that another one takes plain. All tensors of the
+// first are then plain, because the operands of an op have one layout.
+bool SharesPlainTensor(const Fused& region) {
+  return std::ranges::any_of(std::array{Kind::kInput, Kind::kOutput, Kind::kInner}, [&](Kind kind) {
+    OperandSet channels_last, plain;
+    for (const Fused::Member& member : region.members) {
+      const LayoutRule rule = member.op.layout_rule();
+      const auto sort = [&](const std::vector<Place>& places, const OperandSet& may_be) {
+        for (size_t i = 0; i < places.size(); ++i) {
+          if (places[i].kind != kind) continue;
+          (may_be.contains(i) ? channels_last : plain).insert(static_cast<size_t>(places[i].index));
+        }
+      };
+      sort(member.inputs, rule.inputs);
+      sort(member.outputs, rule.outputs);
+    }
+    return channels_last.overlaps(plain);
+  });
 }
 
 bool IsImage(const TensorDesc& desc) {
@@ -109,7 +130,7 @@ LayoutRule Fused::layout_rule() const {
     Collect(member.outputs, one.outputs, Kind::kOutput, &rule.outputs);
     rule.prefers_channels_last |= one.prefers_channels_last;
   }
-  return rule;
+  return SharesPlainTensor(*this) ? LayoutRule() : rule;
 }
 
 NumericRule Fused::numeric_rule() const {

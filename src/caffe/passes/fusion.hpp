@@ -70,8 +70,8 @@ class Fusion {
   bool Serves(const Node& node, const ops::Epilogue& epilogue);
   // Gives `into` the op of both nodes if the device has a kernel for the region that is better than
   // running them in turn. The second node reads results of the first. `into` is one of them, or
-  // takes their place; neither is erased. `inner` is a result of the first that is not needed
-  // afterwards; null: all are.
+  // takes their place: the first if nodes between the two read its results. Neither is erased.
+  // `inner` is a result of the first that is not needed afterwards; null: all are.
   bool Merge(const Node& first, const Node& second, const Value* inner, Node& into);
   // True if Merge() would do it.
   bool CanMerge(const Node& first, const Node& second, const Value* inner);

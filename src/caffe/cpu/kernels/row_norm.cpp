@@ -265,7 +265,7 @@ std::string WhyNotSumRmsNorm(const Op& op, std::span<const OperandDesc> inputs, 
   const auto& sum = region.Get<ops::EltwiseSum>(0);
   if (region.members[0].inputs.size() != 2 || !sum.is_plain() || !sum.epilogue.empty())
     return "only sums of two tensors, without factors or an epilogue";
-  // Rows are contiguous only in a plain layout, which is not known before layouts are assigned.
+  // The rows of a region are plain, so that both operands would be converted and not their sum.
   if (inputs[0].shape.num_axes() == 4) return "an image, which may have its channels last";
   return "";
 }
