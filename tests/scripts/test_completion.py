@@ -41,7 +41,7 @@ def test_commands(folder):
 
 def test_a_group_of_commands(folder):
     assert complete(folder, "da")[0] == "data"
-    assert complete(folder, "data", "") == ["bench", "head", "import", "stat", "verify"]
+    assert complete(folder, "data", "") == ["bench", "export", "head", "import", "stat", "verify"]
     assert complete(folder, "data", "import", "--gr") == ["--gray"]
     assert "models" in complete(folder, "data", "import", "")
 
