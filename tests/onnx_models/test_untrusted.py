@@ -59,7 +59,7 @@ def test_weights_beside_the_model(folder):
     ("../secret", "outside of the model's folder"), ("inner/../../secret", "outside of the model's folder"),
     ("link", "outside of the model's folder"), ("way/secret", "outside of the model's folder"),
     ("{}/secret", "weights must be next to the model, with relative names"), ("/etc/passwd", "with relative names"),
-    ("", "with relative names"), ("a\0b", "by relative names"), ("inner", "which is no file"), (".", "which is no file"),
+    ("", "with relative names"), ("a\0b", "with relative names"), ("inner", "which is no file"), (".", "which is no file"),
     ("fifo", "which is no file"), ("absent", "which is not there"),
 ])
 def test_weights_elsewhere(folder, location, text):
