@@ -1,4 +1,5 @@
 """caffe compile and the runtime library: the same numbers here, without oneDNN and on another processor."""
+import fcntl
 import os
 import pathlib
 import re
@@ -24,10 +25,12 @@ def run(*command, **options):
 
 def build(folder, *options):
     """Builds the runtime library as a separate project, without oneDNN. Does not use the page's folders, where another generator
-    may have built it."""
+    may have built it. Test processes that need the same folder come one after the other."""
     environment = {**os.environ, "NINJA_STATUS": ""}
-    run("cmake", "-S", ROOT / "src/cortado", "-B", folder, "-G", "Ninja", "-DCORTADO_ONEDNN=OFF", *options, env=environment)
-    run("cmake", "--build", folder, "--parallel", "2", env=environment)
+    with open(f"{folder}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run("cmake", "-S", ROOT / "src/cortado", "-B", folder, "-G", "Ninja", "-DCORTADO_ONEDNN=OFF", *options, env=environment)
+        run("cmake", "--build", folder, "--parallel", "2", env=environment)
     return folder
 
 
