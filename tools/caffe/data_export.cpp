@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "caffe/core/file_descriptor.hpp"
 #include "caffe/core/printable.hpp"
 #include "caffe/data/parsers/datum_view.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
@@ -142,33 +143,16 @@ Exported ExportRecord(const data::Record& record) {
   return exported;
 }
 
-// Closes a file when a write fails.
-class NewFile {
- public:
-  explicit NewFile(const std::string& path)
-      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
-  ~NewFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  int descriptor() const { return descriptor_; }
-
- private:
-  const int descriptor_;
-};
-
 // Returns false if a file of this name exists already. `name` is for messages.
 bool WriteNewFile(const std::string& path, std::string_view bytes, const std::string& name) {
-  const NewFile file(path);
-  if (file.descriptor() < 0 && errno == EEXIST) return false;
-  if (file.descriptor() < 0) {
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file && errno == EEXIST) return false;
+  if (!file) {
     const int error = errno;
     throw IoError(StrCat(name, ": cannot create: ", ErrnoText(error)));
   }
   for (std::string_view rest = bytes; !rest.empty();) {
-    const ssize_t written = ::write(file.descriptor(), rest.data(), rest.size());
+    const ssize_t written = ::write(file.get(), rest.data(), rest.size());
     if (written < 0 && errno != EINTR) ThrowWriteError(name, errno, bytes.size());
     if (written > 0) rest.remove_prefix(static_cast<size_t>(written));
   }
@@ -253,11 +237,10 @@ class LabelFolders {
   }
 
   void Synchronize(const std::string& path, int mode) const {
-    const int descriptor = ::open(path.c_str(), mode | O_CLOEXEC);
-    const bool is_done = descriptor >= 0 && ::fsync(descriptor) == 0;
+    const FileDescriptor file(::open(path.c_str(), mode | O_CLOEXEC));
+    if (file && ::fsync(file.get()) == 0) return;
     const int error = errno;
-    if (descriptor >= 0) ::close(descriptor);
-    if (!is_done) throw IoError(StrCat(path_, ": cannot make it durable: ", ErrnoText(error)));
+    throw IoError(StrCat(path_, ": cannot make it durable: ", ErrnoText(error)));
   }
 
   const std::string path_, names_file_;
