@@ -1,0 +1,155 @@
+"""One run folder."""
+import json
+import math
+import os
+
+try:  # three times as fast
+    from orjson import loads as loads
+except ImportError:
+    from json import loads as loads
+
+from .lines import GrowingLines
+from .processes import is_alive
+from .series import Series
+
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_LARGEST = 16 << 20  # of run.json
+# Keys of a line that are no figures.
+OTHERS = {"event", "time", "iteration", "outputs", "net"}
+
+
+def number_of(value):
+    """A float, or None for what is none."""
+    if isinstance(value, str):
+        return _NOT_FINITE.get(value)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+class Run:
+    """A run folder, as far as it could be read.
+
+    series: Series by name: train/loss, train/learning_rate, train/NAME and test/NAME for outputs, as in TensorBoard; with
+        several test nets test0/NAME, test1/NAME
+    snapshots: (iteration, file) of each snapshot
+    problems: what could not be read, in words
+    """
+
+    def __init__(self, folder):
+        self.folder = os.fspath(folder)
+        self.name = os.path.basename(os.path.abspath(self.folder))
+        self._lines = GrowingLines(os.path.join(self.folder, "metrics.jsonl"))
+        self._sessions, self._stamp = [], None
+        self._clear()
+
+    def _clear(self):
+        self.series, self.snapshots, self._damaged = {}, [], 0
+        self._columns = {}  # the same Series by phase and name
+        self._end = None
+        self.iteration, self.time = 0, None
+
+    @property
+    def problems(self):
+        found = [f"{self._damaged} lines of metrics.jsonl cannot be read"] if self._damaged else []
+        return found + ([self._trouble] if self._trouble else [])
+
+    @property
+    def sessions(self):
+        """Those of run.json (docs/runs.md), dicts, the oldest first. A resumed run has several."""
+        self._read_sessions()
+        return self._sessions
+
+    @property
+    def session(self):
+        """The newest session, {} before there is one."""
+        return self.sessions[-1] if self.sessions else {}
+
+    @property
+    def state(self):
+        """"running", "killed", or why it has ended: "finished", "stopped", "early stopping", "failed"; "unknown" without a run.json."""
+        session = self.session
+        reason = session.get("reason") or (not session and self._end and self._end.get("reason"))
+        if reason:
+            return str(reason)
+        if not session:
+            return "unknown"
+        return "running" if is_alive(session) else "killed"
+
+    _trouble = ""
+
+    def _read_sessions(self):
+        file = os.path.join(self.folder, "run.json")
+        try:
+            status = os.stat(file)
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if stamp == self._stamp:
+                return
+            if status.st_size > _LARGEST:
+                raise ValueError("it is too large")
+            with open(file, encoding="utf-8") as text:
+                sessions = json.load(text)["sessions"]
+            if not isinstance(sessions, list) or not all(isinstance(session, dict) for session in sessions):
+                raise ValueError("'sessions' is no list of objects")
+        except FileNotFoundError:
+            self._sessions, self._stamp = [], None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            self._trouble = f"run.json cannot be read: {error}"
+        else:
+            self._sessions, self._stamp, self._trouble = sessions, stamp, ""
+
+    def refresh(self):
+        """Reads what was added. Returns true if anything was. A line that is damaged or of an unknown kind is skipped."""
+        changed = False
+        for line in self._lines.next():
+            if not changed and self._lines.restarted:
+                self._clear()
+            changed = True
+            if not line.strip():
+                continue
+            try:
+                self._take(loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+                self._damaged += 1
+        if not changed and self._lines.restarted:
+            self._clear()
+            return True
+        return changed
+
+    def _take(self, line):
+        event, step, time = line["event"], int(line["iteration"]), float(line["time"])
+        if event == "start":
+            self._void(step)
+        elif event == "train":
+            self._add("train", line, step, time)
+        elif event == "test":
+            self._add(self._phase(int(line.get("net", 0))), line, step, time)
+        elif event == "snapshot":
+            self.snapshots.append((step, str(line["file"])))
+        self._end = line if event == "end" else None
+        self.iteration, self.time = step, time
+
+    def _phase(self, net):
+        """test for a single net. When the second one appears, the figures of the first get another name."""
+        if net and "test" in self._columns:
+            columns = self._columns["test0"] = self._columns.pop("test")
+            self.series = {name: series for name, series in self.series.items() if not name.startswith("test/")}
+            self.series.update({f"test0/{name}": series for name, series in columns.items()})
+        return f"test{net}" if net or "test0" in self._columns else "test"
+
+    def _void(self, step):
+        """A resumed run repeats the iterations from `step` on."""
+        for series in self.series.values():
+            series.cut(step)
+        self.snapshots = [snapshot for snapshot in self.snapshots if snapshot[0] <= step]
+
+    def _add(self, phase, line, step, time):
+        columns = self._columns.setdefault(phase, {})
+        for values in (line, line.get("outputs", {})):
+            for name, value in values.items():
+                if values is line and name in OTHERS:
+                    continue
+                number = value if type(value) is float else number_of(value)  # pylint: disable=unidiomatic-typecheck  # the usual case
+                if number is None:
+                    continue
+                if name not in columns:
+                    columns[name] = self.series[f"{phase}/{name}"] = Series()
+                columns[name].append(step, time, number)
