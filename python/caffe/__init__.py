@@ -16,7 +16,7 @@ add_compiled_modules(__path__)  # before the modules that need them
 
 # pylint: disable=wrong-import-position
 from . import coord_map, display, draw, io, summary
-from ._caffe import (NCCL, Blob, BlobVec, DeviceError, Error, InternalError, InvalidArgument, IoError, Layer, Timer,
+from ._caffe import (NCCL, Blob, BlobVec, DeviceError, Error, ImageInput, InternalError, InvalidArgument, IoError, Layer, Timer,
                      Unsupported, __version__, has_nccl, init_log, layer_type_list, load_plugin, log, max_decoded_mb,
                      set_device, set_devices, set_max_decoded_mb,
                      set_mode_cpu, set_mode_gpu, set_multiprocess, set_random_seed, set_solver_count, set_solver_rank,

@@ -25,6 +25,7 @@ void BindBlob(py::module_& module);
 void BindLayer(py::module_& module);
 void BindNet(py::module_& module);
 void BindModelInfo(py::module_& module);
+void BindImageInput(py::module_& module);
 void BindDefinitions(py::module_& module);
 void BindSolver(py::module_& module);
 

@@ -46,6 +46,7 @@ PYBIND11_MODULE(_caffe, module) {
   caffe::python::BindLayer(module);
   caffe::python::BindNet(module);
   caffe::python::BindModelInfo(module);
+  caffe::python::BindImageInput(module);
   caffe::python::BindDefinitions(module);
   caffe::python::BindSolver(module);
   caffe::python::RefuseUnmadeObjects(module);

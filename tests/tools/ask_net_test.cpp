@@ -78,9 +78,10 @@ TEST_F(AskNetTest, ClassifyPrintsTheLikeliestClassesOfEachImage) {
 }
 
 TEST_F(AskNetTest, WhatTheNetKnowsNeedsNoFlags) {
-  Write("known.prototxt", std::string("model_info { label: 'blue' label: 'green' label: 'red' "
-                                      "mean_value: 100 mean_value: 10 mean_value: 20 scale: 0.5 } ") +
-                              kColors);
+  Write("known.prototxt",
+        std::string("model_info { label: 'blue' label: 'green' label: 'red' "
+                    "mean_value: 100 mean_value: 10 mean_value: 20 scale: 0.5 } ") +
+            kColors);
   const Outcome outcome = Run("classify known.prototxt blue.png --top=1");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("50.0000 - \"blue\""));
@@ -97,14 +98,16 @@ TEST_F(AskNetTest, ImagesAreResizedAsTheNetKnows) {
   cv::Mat image(32, 96, CV_8UC3, cv::Scalar(240, 0, 0));
   image.colRange(48, 96).setTo(cv::Scalar(0, 0, 240));
   cv::imwrite(folder_.path("halves.png"), image);
-  const std::string resize = "model_info { resize { resize_mode: FIT_SMALL_SIZE height: HEIGHT } } ";
+  const std::string resize =
+      "model_info { resize { resize_mode: FIT_SMALL_SIZE height: HEIGHT } } ";
   const auto run = [&](const char* height) {
     std::string known = resize;
     Write("known.prototxt", known.replace(known.find("HEIGHT"), 6, height) + kColors);
     return Run("classify known.prototxt halves.png --top=3");
   };
   EXPECT_THAT(run("4").output, HasSubstr("120.0000 - \"0\"\n120.0000 - \"2\""));
-  EXPECT_THAT(run("2").output, HasSubstr("the shorter side is 2, less than the net's input of 4x6"));
+  EXPECT_THAT(run("2").output,
+              HasSubstr("the shorter side is 2, less than the net's input of 4x6"));
 }
 
 TEST_F(AskNetTest, AModelOfTheZooKnowsItsClassesAndItsInput) {
@@ -124,8 +127,9 @@ TEST_F(AskNetTest, AModelOfTheZooKnowsItsClassesAndItsInput) {
 }
 
 TEST_F(AskNetTest, AFolderWithoutAModelIsRefused) {
-  EXPECT_THAT(Run("classify . blue.png").output,
-              HasSubstr("is a folder without a solver.prototxt, so it holds no model; `caffe new`"));
+  EXPECT_THAT(
+      Run("classify . blue.png").output,
+      HasSubstr("is a folder without a solver.prototxt, so it holds no model; `caffe new`"));
 }
 
 TEST_F(AskNetTest, BatchesGiveWhatSingleImagesGive) {
@@ -187,6 +191,15 @@ TEST_F(AskNetTest, AnImageOfAnyShapeFindsItsPlaceInALongInput) {
       Run("classify colors.prototxt tall.png blue.png --short_side=4 --top=1 --labels=colors.txt");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("9.0000 - \"red\""), HasSubstr("200.0000")));
+}
+
+TEST_F(AskNetTest, BoxesAreInThePartThatTheNetHasSeen) {
+  // The detector finds the middle half of its input, which is all of the image, or its centre.
+  EXPECT_THAT(Run("detect detector.prototxt red.png").output, HasSubstr(" 16 8 48 24"));
+  EXPECT_THAT(Run("detect detector.prototxt red.png --short_side=32").output,
+              HasSubstr(" 24 8 40 24"));
+  EXPECT_THAT(Run("detect detector.prototxt red.png --short_side=64").output,
+              HasSubstr(" 28 12 36 20"));
 }
 
 TEST_F(AskNetTest, LabelMapsMayBeginWithComments) {
@@ -254,9 +267,9 @@ TEST_F(AskNetTest, SegmentPrintsSharesAndWritesMasks) {
   cv::Mat halves(32, 64, CV_8UC3, cv::Scalar(200, 10, 20));
   halves(cv::Rect(32, 0, 32, 32)).setTo(cv::Scalar(30, 60, 240));
   cv::imwrite(folder_.path("halves.png"), halves);
-  const Outcome outcome = Run(
-      "segment pixels.prototxt halves.png blue.png --batch=2 --labels=colors.txt --masks=masks "
-      "--draw=drawn");
+  const Outcome outcome =
+      Run("segment pixels.prototxt halves.png blue.png --batch=2 --labels=colors.txt --masks=masks "
+          "--draw=drawn");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("halves.png blue 0.5000\nhalves.png red 0.5000\n"
                                         "blue.png blue 1.0000\n"));

@@ -20,7 +20,7 @@ ImageFeed::Extents ExtentsOf(const Net& net, const std::string& model) {
   const Shape& shape = net.input_blobs()[0]->shape();
   Require(shape.num_axes() == 4, model, ": input '", net.input_names()[0], "' has the shape ",
           shape, "; images need N x C x H x W");
-  return {1, static_cast<int>(shape[1]), static_cast<int>(shape[2]), static_cast<int>(shape[3])};
+  return {1, {static_cast<int>(shape[1]), static_cast<int>(shape[2]), static_cast<int>(shape[3])}};
 }
 
 void Resize(Net& net, int64_t images) {

@@ -68,7 +68,7 @@ Color ColorOf(int label) {
 }  // namespace
 
 std::vector<uint8_t> ClassMask(const ClassScores& scores, const data::ImageExtents& image,
-                               const SeenPart& seen) {
+                               const data::SeenPart& seen) {
   const auto rows = Along(image.height, seen.top, seen.height, scores.height);
   const auto columns = Along(image.width, seen.left, seen.width, scores.width);
   std::vector<uint8_t> mask;

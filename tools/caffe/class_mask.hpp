@@ -20,7 +20,7 @@ struct ClassScores {
 // The class with the highest score for each pixel of the image. Scores are interpolated bilinearly
 // if the net's resolution differs. Ties go to the lower class. At most 255 classes.
 std::vector<uint8_t> ClassMask(const ClassScores& scores, const data::ImageExtents& image,
-                               const SeenPart& seen);
+                               const data::SeenPart& seen);
 
 // Returns the image in gray, with each pixel tinted by its class; pixels of class 0 and kNoClass
 // are unchanged. `image` has 1 or 3 channels, the result has 3.

@@ -49,10 +49,11 @@ class Detect : public AskCommand {
     MakeJsonList(result, "detections");
     std::vector<data::LabelledBox> boxes;
     for (const Detection& found : DetectionsOf(net, index)) {
-      const auto width = static_cast<float>(image.pixels.extents.width);
-      const auto height = static_cast<float>(image.pixels.extents.height);
-      boxes.push_back({found.xmin * width, found.ymin * height, found.xmax * width,
-                       found.ymax * height, names().Of(found.label), found.label});
+      const data::SeenPart& seen = image.seen;
+      boxes.push_back(
+          {Place(seen.left, seen.width, found.xmin), Place(seen.top, seen.height, found.ymin),
+           Place(seen.left, seen.width, found.xmax), Place(seen.top, seen.height, found.ymax),
+           names().Of(found.label), found.label});
       Print(image.name, found, boxes.back());
       Put(found, boxes.back(), AddJson(result, "detections"));
       boxes.back().text += StrCat(" ", std::lround(found.score * 100), "%");
@@ -61,6 +62,11 @@ class Detect : public AskCommand {
     data::Image copy = image.pixels;
     data::DrawBoxes(boxes, &copy);
     copies_.Write(image.name, copy);
+  }
+
+  // From a share of the part that the net saw to pixels of the image.
+  static float Place(double begin, double extent, float share) {
+    return static_cast<float>(begin + share * extent);
   }
 
   // The detections of image `index`, in row order. Rows without a detection have image -1.

@@ -97,11 +97,6 @@ std::vector<std::string> FilesOf(const ImageFlags& flags) {
   return files;
 }
 
-data::Image Resized(const data::Image& image, int height, int width) {
-  if (image.extents.height == height && image.extents.width == width) return image;
-  return data::ResizeImage(image.view(), height, width);
-}
-
 // Converts three channels, blue first, to gray (ITU-R BT.601).
 data::Image Gray(const data::Image& color) {
   data::Image gray{{1, color.extents.height, color.extents.width}, {}};
@@ -120,12 +115,6 @@ ResizeParameter ResizeOf(const ImageFlags& flags) {
   resize.set_resize_mode(ResizeParameter::FIT_SMALL_SIZE);
   resize.set_height(static_cast<uint32_t>(flags.short_side));
   return resize;
-}
-
-data::ColorMode ColorFor(int channels) {
-  Require(channels == 1 || channels == 3, "the net reads ", channels,
-          " channels; an image has 1 or 3");
-  return channels == 1 ? data::ColorMode::kGray : data::ColorMode::kColor;
 }
 
 }  // namespace
@@ -175,7 +164,7 @@ void ImageFlags::Check() const {
   Require(frames >= 0, "--frames is ", frames, "; it must be positive");
 }
 
-TransformationParameter ImageFlags::Transform(int height, int width) const {
+TransformationParameter ImageFlags::Transform() const {
   TransformationParameter param;
   param.set_scale(info.scale());
   if (!says_mean()) *param.mutable_mean_value() = info.mean_value();
@@ -196,31 +185,13 @@ TransformationParameter ImageFlags::Transform(int height, int width) const {
   if (scale_option != nullptr && scale_option->count() > 0) {
     param.set_scale(static_cast<float>(scale));
   }
-  param.set_crop_h(height);
-  param.set_crop_w(width);
   return param;
 }
 
 ImageFeed::ImageFeed(const ImageFlags& flags, const Extents& extents)
-    : extents_(extents),
-      resize_(ResizeOf(flags)),
-      transformer_(flags.Transform(extents.height, extents.width), /*train=*/false, /*seed=*/0,
-                   "images", flags.mean_image()),
+    : batch_(extents.batch),
+      transform_(ResizeOf(flags), flags.Transform(), flags.mean_image(), extents.image),
       last_frame_(flags.frames) {
-  ColorFor(extents.channels);
-  CheckResize();
-  const data::MeanImage mean = transformer_.Mean(extents.channels);
-  if (mean.extents.height > 1 || mean.extents.width > 1) mean_ = mean.extents;
-  Require(mean_.count() == 0 || (mean_.height >= extents.height && mean_.width >= extents.width),
-          "mean image '",
-          flags.mean_image() == nullptr ? flags.Transform(extents.height, extents.width).mean_file()
-                                        : std::string("of the weights"),
-          "' is of ", mean_.height, "x", mean_.width, ", smaller than the net's input of ",
-          extents.height, "x", extents.width,
-          "; give the mean image that belongs to this net, or --mean_values");
-  Require(mean_.count() == 0 || !keeps_proportions(),
-          "--short_side gives images of different sizes, of which one mean image cannot be "
-          "subtracted; use --mean_values");
   if (!flags.video.empty() || flags.camera >= 0) {
     video_name_ = flags.video.empty() ? StrCat("camera ", flags.camera) : flags.video;
     frames_ = data::VideoFrames::Open(flags.video.empty() ? nullptr : flags.video.c_str(),
@@ -229,19 +200,6 @@ ImageFeed::ImageFeed(const ImageFlags& flags, const Extents& extents)
     files_ = FilesOf(flags);
   }
   next_ = std::async(std::launch::async, [this] { return Prepare(); });
-}
-
-void ImageFeed::CheckResize() const {
-  const int height = static_cast<int>(resize_.height()), width = static_cast<int>(resize_.width());
-  if (keeps_proportions()) {
-    Require(height >= std::min(extents_.height, extents_.width), "the shorter side is ", height,
-            ", less than the net's input of ", extents_.height, "x", extents_.width);
-  } else if (height > 0) {
-    Require(height >= extents_.height && width >= extents_.width,
-            "the model's images are resized to ", height, "x", width,
-            ", smaller than the net's input of ", extents_.height, "x", extents_.width,
-            "; mend `resize` in model_info of the net, or give --short_side");
-  }
 }
 
 ImageFeed::~ImageFeed() {
@@ -256,20 +214,19 @@ ImageFeed::Batch ImageFeed::Next() {
 }
 
 ImageFeed::Batch ImageFeed::Prepare() {
-  const size_t count = static_cast<size_t>(extents_.channels) * extents_.height * extents_.width;
   Batch batch;
   while (batch.images.empty()) {
     std::vector<ShownImage> read = Read();
     if (read.empty()) break;
     std::vector<std::vector<float>> values(read.size());
-    ParallelFor(read.size(), [&](size_t i) { values[i] = Transformed(read[i], count); });
+    ParallelFor(read.size(), [&](size_t i) { values[i] = Transformed(read[i]); });
     for (size_t i = 0; i < read.size(); ++i) {
       if (values[i].empty()) {
         ++num_failed_ahead_;
         continue;
       }
       batch.values.insert(batch.values.end(), values[i].begin(), values[i].end());
-      read[i].seen = PartSeen(read[i].pixels.extents);
+      read[i].seen = transform_.PartSeen(read[i].pixels.extents);
       batch.images.push_back(std::move(read[i]));
     }
   }
@@ -277,17 +234,13 @@ ImageFeed::Batch ImageFeed::Prepare() {
 }
 
 // Returns an empty vector, after logging why, if the image cannot be transformed.
-std::vector<float> ImageFeed::Transformed(const ShownImage& image, size_t count) const {
-  std::vector<float> values(count);
+std::vector<float> ImageFeed::Transformed(const ShownImage& image) const {
   try {
-    Require(image.pixels.extents.channels == extents_.channels, "it has ",
-            image.pixels.extents.channels, " channels, and the net reads ", extents_.channels);
-    Transform(image.pixels, values.data());
+    return transform_.Transform(image.pixels);
   } catch (const Error& error) {
     LOG(WARNING) << Printable(image.name) << ": " << error.what();
-    values.clear();
+    return {};
   }
-  return values;
 }
 
 std::vector<ShownImage> ImageFeed::Read() {
@@ -297,12 +250,12 @@ std::vector<ShownImage> ImageFeed::Read() {
 std::vector<ShownImage> ImageFeed::ReadFiles() {
   std::vector<ShownImage> images;
   while (images.empty() && next_file_ < files_.size()) {
-    const size_t count = std::min<size_t>(extents_.batch, files_.size() - next_file_);
+    const size_t count = std::min<size_t>(batch_, files_.size() - next_file_);
     std::vector<std::optional<ShownImage>> read(count);
     ParallelFor(count, [&](size_t i) {
       const std::string& file = files_[next_file_ + i];
       try {
-        read[i] = {file, data::DecodeImage(ReadFile(file), ColorFor(extents_.channels)), {}};
+        read[i] = {file, data::DecodeImage(ReadFile(file), transform_.color_mode()), {}};
       } catch (const Error& error) {
         LOG(WARNING) << Printable(file) << ": " << error.what();
       }
@@ -321,45 +274,14 @@ std::vector<ShownImage> ImageFeed::ReadFiles() {
 
 std::vector<ShownImage> ImageFeed::ReadFrames() {
   std::vector<ShownImage> images;
-  while (static_cast<int>(images.size()) < extents_.batch &&
+  while (static_cast<int>(images.size()) < batch_ &&
          (last_frame_ == 0 || next_frame_ < last_frame_)) {
     data::Image frame;
     if (!frames_->Read(&frame)) break;
-    if (extents_.channels == 1) frame = Gray(frame);
+    if (transform_.color_mode() == data::ColorMode::kGray) frame = Gray(frame);
     images.push_back({StrCat(video_name_, "#", next_frame_++), std::move(frame), {}});
   }
   return images;
-}
-
-// The size to which an image is resized before its centre is cut out.
-ImageFeed::Size ImageFeed::SizeBeforeCut(const data::ImageExtents& image) const {
-  if (mean_.count() > 0) return {mean_.height, mean_.width};
-  if (keeps_proportions()) {
-    // The result must cover the net's input, also for narrow images.
-    const double factor =
-        std::max({static_cast<double>(resize_.height()) / std::min(image.height, image.width),
-                  static_cast<double>(extents_.height) / image.height,
-                  static_cast<double>(extents_.width) / image.width});
-    return {static_cast<int>(std::lround(image.height * factor)),
-            static_cast<int>(std::lround(image.width * factor))};
-  }
-  if (resize_.height() > 0)
-    return {static_cast<int>(resize_.height()), static_cast<int>(resize_.width())};
-  return {extents_.height, extents_.width};
-}
-
-SeenPart ImageFeed::PartSeen(const data::ImageExtents& image) const {
-  const Size size = SizeBeforeCut(image);
-  const double height = double{1} * image.height / size.height;  // of one resized pixel
-  const double width = double{1} * image.width / size.width;
-  const int top = (size.height - extents_.height) / 2, left = (size.width - extents_.width) / 2;
-  return {top * height, left * width, extents_.height * height, extents_.width * width};
-}
-
-void ImageFeed::Transform(const data::Image& image, float* values) const {
-  const Size size = SizeBeforeCut(image.extents);
-  const data::Image resized = Resized(image, size.height, size.width);
-  transformer_.Transform(resized.view(), /*draw_index=*/0, values);
 }
 
 }  // namespace caffe::tools

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "caffe/data/readers/video_frames.hpp"
-#include "caffe/data/transformers/datum_transformer.hpp"
+#include "caffe/data/transformers/inference_transform.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe::tools {
@@ -29,31 +29,26 @@ struct ImageFlags {
   void Add(CLI::App& app);
   // Throws InvalidArgument if options contradict each other.
   void Check() const;
-  // The transformation for a net whose input has this height and width, including what `info` says,
-  // but without its mean image.
-  TransformationParameter Transform(int height, int width) const;
+  // Mean and scale, including what `info` says, but without its mean image.
+  TransformationParameter Transform() const;
   bool says_mean() const { return !data.empty() || !mean_file.empty() || !mean_values.empty(); }
   const BlobProto* mean_image() const {
     return info.has_mean() && !says_mean() ? &info.mean() : nullptr;
   }
 };
 
-// The part of an image that the net's input covers, in pixels of the image.
-struct SeenPart {
-  double top = 0, left = 0, height = 0, width = 0;
-};
-
 struct ShownImage {
-  std::string name;    // path, or "video#12"
-  data::Image pixels;  // as decoded, blue first
-  SeenPart seen;       // set by ImageFeed::Next
+  std::string name;     // path, or "video#12"
+  data::Image pixels;   // as decoded, blue first
+  data::SeenPart seen;  // set by ImageFeed::Next
 };
 
 // Reads and transforms the next batch while the caller works on the one before.
 class ImageFeed {
  public:
   struct Extents {
-    int batch = 1, channels = 3, height = 0, width = 0;
+    int batch = 1;
+    data::ImageExtents image;
   };
   struct Batch {
     std::vector<ShownImage> images;  // empty at the end
@@ -69,27 +64,14 @@ class ImageFeed {
   int64_t num_failed() const { return num_failed_; }
 
  private:
-  void CheckResize() const;
-  bool keeps_proportions() const {
-    return resize_.resize_mode() == ResizeParameter::FIT_SMALL_SIZE;
-  }
   std::vector<ShownImage> Read();
   std::vector<ShownImage> ReadFiles();
   std::vector<ShownImage> ReadFrames();
   Batch Prepare();
-  std::vector<float> Transformed(const ShownImage& image, size_t count) const;
-  // The size to which an image is resized before its centre is cut out.
-  struct Size {
-    int height = 0, width = 0;
-  };
-  Size SizeBeforeCut(const data::ImageExtents& image) const;
-  SeenPart PartSeen(const data::ImageExtents& image) const;
-  void Transform(const data::Image& image, float* values) const;
+  std::vector<float> Transformed(const ShownImage& image) const;
 
-  const Extents extents_;
-  const ResizeParameter resize_;
-  const data::DatumTransformer transformer_;
-  data::ImageExtents mean_;  // of the mean image, if any
+  const int batch_;
+  const data::InferenceTransform transform_;
   std::vector<std::string> files_;
   size_t next_file_ = 0;
   std::unique_ptr<data::VideoFrames> frames_;
