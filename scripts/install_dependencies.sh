@@ -10,6 +10,8 @@
 #   scripts/install_dependencies.sh video     packages for building and for videos (VideoData)
 #   scripts/install_dependencies.sh onnx      also those for the tests of ONNX models: onnx and
 #                                             onnxruntime, into build/onnx-venv
+#   scripts/install_dependencies.sh studio    also those for the tests of caffe studio, serve and
+#                                             sweep: Chromium, and packages into build/studio-venv
 #   scripts/install_dependencies.sh cuda      packages for building; the header files of
 #                                             cudnn-frontend and nvdisasm (scripts/check_sass.py),
 #                                             into ~/.cache/cortado; get the CUDA toolkit and cuDNN 9
@@ -47,10 +49,15 @@ docs=(doxygen python3-venv python3-yaml python3-pil python3-matplotlib)
 video=(libopencv-videoio-dev)
 cuda=(python3-pip)
 onnx=(python3-venv)
+studio=(python3-venv chromium fonts-dejavu-core)
 onednn3=(python3-pip)
 # Wheels from the Python package index.
 cudnn_frontend=nvidia-cudnn-frontend==1.23.0
 onnx_wheels=(onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 protobuf==7.36.2 pytest==9.2.0 pytest-xdist==3.8.0)
+studio_wheels=(nicegui==3.18.0 fastapi==0.165.0 uvicorn==0.54.0 httptools==0.9.0 uvloop==0.23.0
+  orjson==3.13.0 prometheus-client==0.26.0 "tritonclient[http]==2.73.0" optuna==5.0.0 cmaes==0.13.1
+  tsdownsample==0.1.5.1 playwright==1.65.2 httpx==0.28.1 numpy==2.4.6 protobuf==7.36.2 pillow==13.0.0
+  jinja2==3.1.6 scikit-learn==1.9.1 onnx==1.23.2 pytest==9.2.0 pytest-xdist==3.8.0)
 nvdisasm=nvidia-cuda-nvdisasm==13.2.86 # reads the code of every older toolkit
 onednn3_wheels=(onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0) # oneDNN 3.2.0
 
@@ -64,9 +71,10 @@ case "$what" in
   onednn3) wanted=("${build[@]}" "${onednn3[@]}") ;;
   test) wanted=("${build[@]}" "${test[@]}") ;;
   onnx) wanted=("${build[@]}" "${test[@]}" "${onnx[@]}") ;;
+  studio) wanted=("${build[@]}" "${test[@]}" "${studio[@]}") ;;
   develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
   fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
-  *) sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # Without apt there are no package names to compare with, so check for the tools themselves.
@@ -157,16 +165,20 @@ if [ "$what" = cuda ]; then
   fetch "$cache/nvdisasm" "put the toolkit's nvdisasm into PATH" "$nvdisasm"
   chmod +x "$cache"/nvdisasm/nvidia/*/bin/nvdisasm # which zip files do not keep
 fi
-if [ "$what" = onnx ]; then
-  # Uses the distribution's Python, for which the build makes package caffe.
-  environment=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/onnx-venv
-  if [ "$(cat "$environment/version" 2>/dev/null)" != "${onnx_wheels[*]}" ]; then
-    echo "Installing ${onnx_wheels[*]} into $environment"
-    /usr/bin/python3 -m venv --clear "$environment"
-    "$environment/bin/pip" install --quiet --disable-pip-version-check "${onnx_wheels[@]}"
-    echo "${onnx_wheels[*]}" >"$environment/version"
-  fi
-fi
+# environment NAME REQUIREMENT...: makes build/NAME-venv, unless this was done already. It is of the
+# distribution's Python, for which the build makes package caffe.
+environment() {
+  local folder
+  folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/$1-venv
+  shift
+  [ "$(cat "$folder/version" 2>/dev/null)" = "$*" ] && return
+  echo "Installing $* into $folder"
+  /usr/bin/python3 -m venv --clear "$folder"
+  "$folder/bin/pip" install --quiet --disable-pip-version-check "$@"
+  echo "$*" >"$folder/version"
+}
+[ "$what" != onnx ] || environment onnx "${onnx_wheels[@]}"
+[ "$what" != studio ] || environment studio "${studio_wheels[@]}"
 if [ "$what" = onednn3 ]; then
   folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/onednn
   fetch "$folder" "point CMake at another one: -DONEDNN_INCLUDE_DIR=folder -DONEDNN_LIBRARY=file" \

@@ -42,7 +42,7 @@ class Proof:
     preset: str = "cpu-release"
     python: list = dataclasses.field(default_factory=list)  # patterns of pytest files, or names of tests
     not_python: list = dataclasses.field(default_factory=list)  # patterns of files that another proof runs
-    interpreter: str = ""  # "onnx": the interpreter of build/onnx-venv
+    interpreter: str = ""  # "onnx" or "studio": the interpreter of build/<name>-venv
     builds: list = dataclasses.field(default_factory=list)  # targets that Python tests need
     command: list = dataclasses.field(default_factory=list)
     holds: list = dataclasses.field(default_factory=list)  # patterns of test files that the others run

@@ -24,8 +24,8 @@ class Results:
 
 def interpreter(proof):
     """The Python for a proof's tests, or None."""
-    if proof.interpreter == "onnx":
-        python = ROOT / "build" / "onnx-venv" / "bin" / "python"
+    if proof.interpreter:
+        python = ROOT / "build" / f"{proof.interpreter}-venv" / "bin" / "python"
         return str(python) if python.exists() else ""
     return subprocess.run(["bash", "-c", ". scripts/common.sh; find_python pytest numpy lmdb google.protobuf caffe"], cwd=ROOT,
                           env={**os.environ, "PYTHONPATH": str(ROOT / "build" / "cpu-release" / "python")}, check=False, text=True,

@@ -72,3 +72,23 @@ def weights_beside(prototxt):
         raise InvalidArgument(f"{prototxt} would be the weights next to the net; name the net's file, as in "
                               f"{os.path.splitext(prototxt)[0]}.prototxt")
     return weights
+
+
+def write_whole(file, text):
+    """Writes a temporary file in the same folder and renames it. Raises IoError."""
+    content = text.encode("utf-8")
+    partial = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{os.getpid()}.partial")
+    try:
+        try:
+            with open(partial, "xb") as out:
+                out.write(content)
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(partial, file)
+        except FileExistsError:
+            raise
+        except BaseException:
+            os.unlink(partial)
+            raise
+    except OSError as error:
+        raise IoError(f"{file}: cannot be written: {error.strerror}") from None

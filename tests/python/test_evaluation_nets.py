@@ -11,6 +11,7 @@ import pytest
 import built_package  # noqa: F401 # pylint: disable=unused-import
 import caffe
 from caffe import evaluation
+from caffe._output import write_whole
 from caffe.evaluation import outputs, pictures
 from caffe.evaluation.records import display_name
 from caffe.proto import caffe_pb2
@@ -278,7 +279,7 @@ class TestFiles:
     def test_only_files_of_its_own_are_replaced(self, tmp_path):
         file = tmp_path / "evaluation.json"
         outputs.require_own(str(file), "--metrics")
-        outputs.write_whole(str(file), outputs.json_text({"accuracy": 1}))
+        write_whole(str(file), outputs.json_text({"accuracy": 1}))
         outputs.require_own(str(file), "--metrics")
         assert json.loads(file.read_text())["accuracy"] == 1
         file.write_text('{"accuracy": 1}')
@@ -295,7 +296,7 @@ class TestFiles:
 
     def test_nothing_half_written_stays(self, tmp_path):
         with pytest.raises(UnicodeEncodeError):
-            outputs.write_whole(str(tmp_path / "x.json"), "\ud800")
+            write_whole(str(tmp_path / "x.json"), "\ud800")
         assert list(tmp_path.iterdir()) == []
 
 

@@ -100,7 +100,7 @@ class Page:
         shell = ["bash", "-euo", "pipefail"] if argument == "run" else ["bash", "-n"]
         done = subprocess.run([*shell, "-c", source], cwd=self.folder, text=True, check=False, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, env={
-                                  **os.environ, "CAFFE_BIN": str(BINARIES), "PYTHONPATH": str(BINARIES.parent / "python"),
+                                  **os.environ, "CAFFE_BIN": str(BINARIES), "PYTHONPATH": str(BINARIES.parent / "python"), "PYTHON": sys.executable,
                                   "PATH": f"{self.folder / '.path'}:{BINARIES}:{os.environ['PATH']}"})
         assert done.returncode == 0, f"{self.name}:{line}: {done.stdout[-4000:]}"
         self._write("" if argument == "run" else argument, source)

@@ -3,11 +3,9 @@ import argparse
 import os
 import sys
 
-from google.protobuf import text_format
-
 from .. import InvalidArgument, IoError, set_device, set_mode_gpu
-from .._output import run_command, start_log
-from ..proto import caffe_pb2
+from .._output import run_command, start_log, write_whole
+from ..class_names import read_names
 from . import outputs
 from .packages import need
 from .run import evaluate
@@ -31,26 +29,6 @@ def _parser():
     parser.add_argument("--lenient", action="store_true")
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
     return parser
-
-
-def read_names(file):
-    """Names of classes by label, from a text file with one name per line or from a LabelMap prototxt."""
-    try:
-        with open(file, encoding="utf-8-sig") as lines:
-            text = lines.read()
-    except OSError as error:
-        raise IoError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InvalidArgument(f"{file}: is no text in UTF-8 ({error.reason} at byte {error.start})") from None
-    if not file.endswith(".prototxt"):
-        return [line.strip() for line in text.splitlines() if line.strip()]
-    names = caffe_pb2.LabelMap()
-    try:
-        text_format.Parse(text, names)
-    except text_format.ParseError as error:
-        raise InvalidArgument(f"{file}:{error}") from None
-    found = {item.label: item.display_name or item.name for item in names.item}
-    return [found.get(label, str(label)) for label in range(max(found, default=-1) + 1)]
 
 
 def _gpu(text):
@@ -89,9 +67,9 @@ def _run(options):
     if left_out:
         print(f"warning: {len(left_out)} of {subject.supply.count} records cannot be read and are left out; see above", file=sys.stderr)
     if options.metrics:
-        outputs.write_whole(options.metrics, outputs.json_text(done.figures))
+        write_whole(options.metrics, outputs.json_text(done.figures))
     if options.page:
-        outputs.write_whole(options.page, done.page())
+        write_whole(options.page, done.page())
     if options.json:
         print(outputs.json_text(done.figures), end="")
         return

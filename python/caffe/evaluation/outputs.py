@@ -29,26 +29,6 @@ def require_own(file: str, flag: str) -> None:
         raise InvalidArgument(f"{file}: is there already, and {MADE_BY} has not written it; give another {flag}, or remove it")
 
 
-def write_whole(file: str, text: str) -> None:
-    """Writes a temporary file in the same folder and renames it. Raises IoError."""
-    content = text.encode("utf-8")
-    partial = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{os.getpid()}.partial")
-    try:
-        try:
-            with open(partial, "xb") as out:
-                out.write(content)
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(partial, file)
-        except FileExistsError:
-            raise
-        except BaseException:
-            os.unlink(partial)
-            raise
-    except OSError as error:
-        raise IoError(f"{file}: cannot be written: {error.strerror}") from None
-
-
 def json_text(figures: Dict[str, Any]) -> str:
     """The content of the JSON file: the mark is on the second line."""
     return json.dumps({"made_by": MADE_BY, **figures}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""Whether the process of a session still runs."""
+"""Finds out if the process of a session still runs."""
 import datetime
 import os
 import socket

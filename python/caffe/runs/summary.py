@@ -1,4 +1,4 @@
-"""What a table of runs shows, without reading whole files."""
+"""Reads the newest figures of a run, without reading whole files."""
 import dataclasses
 import os
 

@@ -1,0 +1,22 @@
+"""Sockets of the commands that are servers."""
+import socket
+
+from ._caffe import IoError
+
+
+def listen(host, port):
+    """A bound socket, on which listen() has to be called. port: 0 for any that is free. Raises IoError."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise IoError(f"cannot listen on {host}, port {port}: {error.strerror}; give another --port, or 0 for any that is free") from None
+    return listening
+
+
+def url_of(listening):
+    """The address of a bound socket, as browsers take it."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,96 @@
+"""python -m caffe.serving: see `caffe help serve`."""
+import argparse
+import os
+import sys
+
+from google.protobuf import text_format
+
+from .. import InvalidArgument, Unsupported, set_device, set_mode_gpu
+from .._listening import listen, url_of
+from .._output import run_command, start_log
+from ..class_names import read_names
+from ..proto import caffe_pb2
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="caffe serve", description=__doc__)
+    parser.add_argument("--model", nargs=5, action="append", metavar=("NAME", "NET", "WEIGHTS", "LABELS", "INFO"), required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--token", default="")
+    parser.add_argument("--max_batch", type=int, default=16)
+    parser.add_argument("--max_delay_ms", type=float, default=0)
+    parser.add_argument("--max_queue", type=int, default=256)
+    parser.add_argument("--max_request_mb", type=int, default=64)
+    parser.add_argument("--instances", type=int, default=1)
+    parser.add_argument("--precision")
+    parser.add_argument("--gpu", type=int)
+    return parser
+
+
+def _libraries():
+    try:
+        import uvicorn
+
+        from .app import Limits, Server
+    except ImportError as error:
+        raise Unsupported(f"this needs packages that this Python cannot import ({error}): "
+                          "pip install fastapi uvicorn httptools uvloop orjson prometheus-client") from None
+    return uvicorn, Limits, Server
+
+
+def _info(file):
+    """The ModelInfo in a prototxt; an empty one without a file."""
+    info = caffe_pb2.ModelInfo()
+    if file:
+        with open(file, encoding="utf-8") as text:
+            text_format.Parse(text.read(), info)
+    return info
+
+
+def _use(gpu):
+    if gpu is not None:
+        set_mode_gpu()
+        set_device(gpu)
+
+
+def _run(options):
+    uvicorn, limits, server_of = _libraries()
+    from .batcher import Batcher
+    from .model import Model
+
+    listening = listen(options.host, options.port)
+    _use(options.gpu)
+    models = [Model(name, net, weights, max_batch=options.max_batch, precision=options.precision, labels=read_names(labels) if labels else (),
+                    info=_info(info), pads=options.gpu is not None) for name, net, weights, labels, info in options.model]
+    if len({model.name for model in models}) < len(models):
+        raise InvalidArgument("two models have the same name; give names, as in caffe serve cats=a_model dogs=b_model")
+
+    def start(model, observe):
+        return Batcher(model, instances=options.instances, max_queue=options.max_queue, max_delay=options.max_delay_ms / 1000,
+                       observe=observe, begin=lambda: _use(options.gpu))
+
+    server = server_of(models, limits(body=options.max_request_mb << 20, queue=options.max_queue),
+                       options.token or os.environ.get("CAFFE_SERVE_TOKEN", ""), start)
+    listening.listen()  # what comes before uvicorn runs waits
+    for model in models:
+        shapes = ", ".join(f"{one.name} {'x'.join(map(str, one.shape)).replace('-1', 'N')}" for one in (*model.inputs, *model.outputs))
+        print(f"{model.name}: {shapes}  {url_of(listening)}/v2/models/{model.name}", flush=True)
+    print("Ctrl-C ends.", flush=True)
+    config = uvicorn.Config(server.app, log_level="warning", access_log=False, lifespan="off", timeout_keep_alive=75,
+                            limit_concurrency=4 * options.max_queue, timeout_graceful_shutdown=30)
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        server.close()
+
+
+def main(words=None):
+    """Returns the exit status."""
+    options = _parser().parse_args(words)
+    start_log()
+    return run_command("serve", lambda: _run(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

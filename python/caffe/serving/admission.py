@@ -1,0 +1,31 @@
+"""Refuses callers before their request is read."""
+import hmac
+
+from starlette.datastructures import Headers
+
+from .answers import Refusal
+
+
+class Admission:
+    """ASGI middleware that refuses pages of other sites, which a browser on this machine may show, and callers without
+    the token.
+
+    token: what they have to send as "Authorization: Bearer TOKEN"; "" for nothing
+    """
+
+    def __init__(self, app, token=""):
+        self._app = app
+        self._token = token
+
+    async def __call__(self, scope, receive, send):
+        refusal = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        await (refusal.answer() if refusal else self._app)(scope, receive, send)
+
+    def _refusal(self, headers):
+        origin = headers.get("origin")
+        if origin and origin.partition("://")[2] != headers.get("host"):
+            return Refusal(403, f"requests from pages of {origin[:100]} are refused")
+        given = headers.get("authorization", "").removeprefix("Bearer ")
+        if self._token and not hmac.compare_digest(given.encode(), self._token.encode()):
+            return Refusal(401, "give the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        return None
