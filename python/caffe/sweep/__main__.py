@@ -1,0 +1,155 @@
+"""python -m caffe.sweep: see `caffe help sweep`."""
+import argparse
+import os
+import sys
+
+from google.protobuf import text_format
+
+from .. import InvalidArgument, IoError, Unsupported, get_solver, init_log
+from .._output import run_command
+from ..proto import caffe_pb2
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="caffe sweep", description=__doc__)
+    parser.add_argument("solver", help="solver prototxt, or the folder of a sweep")
+    parser.add_argument("parameters", nargs="*")
+    parser.add_argument("--program", default="caffe")
+    parser.add_argument("--working", default="", help="folder at which paths in the solver begin")
+    parser.add_argument("--output", default="sweep")
+    parser.add_argument("--metric", default="")
+    parser.add_argument("--trials", type=int)
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--gpus", default="")
+    parser.add_argument("--sampler", default="tpe")
+    parser.add_argument("--pruner", default="halving")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--precision", default="")
+    parser.add_argument("--resume", action="store_true")
+    return parser
+
+
+def _optuna():
+    try:
+        import optuna  # noqa: F401
+    except ImportError as error:
+        raise Unsupported(f"this needs the package optuna, which this Python cannot import ({error}): pip install optuna") from None
+
+
+def _read(file):
+    """The text of a prototxt."""
+    try:
+        with open(file, encoding="utf-8") as text:
+            return text.read()
+    except OSError as error:
+        raise IoError(f"{file}: {error.strerror}") from None
+
+
+def _texts(file):
+    """The texts of a solver and of the nets that it names, for the sweep's mark."""
+    texts = [_read(file)]
+    param = caffe_pb2.SolverParameter()
+    text_format.Parse(texts[0], param, allow_unknown_field=True)
+    return texts + [_read(name) for name in (param.net, param.train_net, *param.test_net) if name]
+
+
+def _metric(solver, wanted):
+    """The output by which trials are compared, and whether smaller is better."""
+    if not solver.test_nets:
+        raise InvalidArgument("the solver tests nothing; trials are compared by an output of its test net, so give it one: test_iter, "
+                              "test_interval and a data layer of phase TEST")
+    net = solver.test_nets[0]
+    types = {top: layer.type for layer in net.definition.layer for top in layer.top}
+    outputs = ["detection_eval" if types.get(name) == "DetectionEvaluate" else name for name in net.outputs]
+    metric = wanted or solver.param.metric or next((name for name in ("accuracy", "detection_eval", "loss") if name in outputs), "")
+    if metric.partition("[")[0] not in outputs:
+        raise InvalidArgument(f"the test net has no output '{metric}' to compare trials by; give one of these as --metric: {', '.join(outputs)}")
+    param = solver.param
+    is_loss = types.get(metric, "").endswith("Loss")
+    return metric, (param.metric_falls if param.HasField("metric_falls") and metric == param.metric else is_loss)
+
+
+def _definition(options):
+    """What the options say, after a look at the solver."""
+    from .space import grid, read_parameters
+    from .study import Definition, digest_of
+
+    parameters = read_parameters(options.parameters)
+    if not parameters:
+        raise InvalidArgument("nothing varies; name fields, as in caffe sweep solver.prototxt base_lr=0.001..0.1:log")
+    trials = options.trials
+    if trials is None:
+        trials = len(grid(parameters)) if options.sampler == "grid" else 64
+    first = {parameter.field: getattr(parameter.distribution, "low", getattr(parameter.distribution, "choices", [None])[0])
+             for parameter in parameters}
+    solver = get_solver(options.solver, set={field: str(value) for field, value in first.items()})
+    metric, falls = _metric(solver, options.metric)
+    param, last = solver.param, solver.max_iter
+    interval = param.test_interval or (last // param.max_epoch if param.max_epoch else last)
+    return Definition(solver=options.solver, parameters=options.parameters, metric=metric, falls=falls, trials=trials, seed=options.seed,
+                      sampler=options.sampler, pruner=options.pruner, first=max(1, min(interval, last)), last=last,
+                      digest=digest_of(*_texts(options.solver), options.precision)), param
+
+
+def _show(study, file):
+    from . import page, report
+
+    page.write_page(study, file)
+    print(report.table(study))
+    print(f"\nwritten: {file}")
+
+
+def _run(options):
+    _optuna()
+    if options.trials is not None and options.trials < 1:
+        raise InvalidArgument(f"--trials is {options.trials}; give 1 or more")
+    from .runner import Runner, make_places
+    from .study import Study
+
+    output = os.path.abspath(options.output)
+    if os.path.isdir(options.solver):
+        output = os.path.abspath(options.solver)
+        if options.parameters:
+            raise InvalidArgument(f"{options.solver}: is a folder; give the solver's file, or no fields, to see or --resume the sweep in it")
+        study = Study(output)
+        if not options.resume:
+            _show(study, os.path.join(output, "sweep.html"))
+            return
+        options.solver = study.definition.solver
+        _enter(options)
+        wanted, param = study.definition, get_solver(options.solver).param
+        if options.trials:
+            wanted.trials = options.trials
+        study = Study(output, wanted)
+    else:
+        _enter(options)
+        wanted, param = _definition(options)
+        study = Study(output, wanted)
+    command = [options.program, "train", f"--solver={options.solver}", "--set", f"metric={wanted.metric}"]
+    if param.random_seed < 0:
+        command += ["--set", f"random_seed={wanted.seed}"]
+    if options.precision:
+        command.append(f"--precision={options.precision}")
+    places = make_places(options.jobs, [gpu for gpu in options.gpus.split(",") if gpu])
+    print(f"{wanted.trials} trials in {output}, by {wanted.metric}; Ctrl-C stops, the same command continues", flush=True)
+    Runner(study, command, os.getcwd(), places, lambda text: print(text, flush=True)).run()
+    _show(study, os.path.join(output, "sweep.html"))
+
+
+def _enter(options):
+    if options.working:
+        os.chdir(options.working)
+
+
+def main(words=None):
+    """Returns the exit status."""
+    options = _parser().parse_args(words)
+    try:
+        init_log(2)  # the log of each training is in its folder
+    except InvalidArgument:
+        pass  # the caller has started it
+    return run_command("sweep", lambda: _run(options), (text_format.ParseError,))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""What varies in a sweep: values and ranges of fields of the solver and its net."""
+import dataclasses
+import math
+import re
+
+import optuna
+
+from .. import InvalidArgument
+
+_RANGE = re.compile(r"(?P<low>[^.:]*(?:\.\d[^.:]*)?)\.\.(?P<high>[^:]*)(?P<log>:log)?(?::step=(?P<step>[^:]*))?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """Holds if a field has one of these values."""
+    field: str
+    values: tuple
+
+    def __str__(self):
+        return f"{self.field}={','.join(self.values)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A field, by the path that `--set` takes, and how its values are drawn: an Optuna distribution."""
+    field: str
+    distribution: optuna.distributions.BaseDistribution
+    condition: Condition | None = None
+
+    def holds(self, chosen):
+        """True if the condition, if there is one, holds for the fields that are chosen already."""
+        return self.condition is None or str(chosen.get(self.condition.field)) in self.condition.values
+
+    def draw(self, trial):
+        """The field's value in an Optuna trial."""
+        kind = self.distribution
+        if isinstance(kind, optuna.distributions.CategoricalDistribution):
+            return trial.suggest_categorical(self.field, kind.choices)
+        draw = trial.suggest_int if isinstance(kind, optuna.distributions.IntDistribution) else trial.suggest_float
+        return draw(self.field, kind.low, kind.high, step=kind.step, log=kind.log)
+
+
+def _number(text, what):
+    """An int if it is written as one, else a float."""
+    try:
+        value = int(text)
+    except ValueError:
+        try:
+            value = float(text)
+        except ValueError:
+            raise InvalidArgument(f"{what}: '{text}' is no number") from None
+    if not math.isfinite(value):
+        raise InvalidArgument(f"{what}: '{text}' is not finite")
+    return value
+
+
+def _range(found, what):
+    low, high = _number(found["low"], what), _number(found["high"], what)
+    step = _number(found["step"], what) if found["step"] is not None else None
+    if low >= high:
+        raise InvalidArgument(f"{what}: the range begins at {low} and ends at {high}; give the smaller number first")
+    if step is not None and step <= 0:
+        raise InvalidArgument(f"{what}: the step is {step}; it must be positive")
+    is_log = bool(found["log"])
+    if is_log and low <= 0:
+        raise InvalidArgument(f"{what}: begins at {low}; a logarithmic range needs positive numbers")
+    if is_log and step is not None:
+        raise InvalidArgument(f"{what}: a range has :log or :step, not both")
+    if all(isinstance(number, int) for number in (low, high, 1 if step is None else step)):
+        return optuna.distributions.IntDistribution(low, high - (high - low) % (step or 1), is_log, step or 1)
+    steps = math.floor((high - low) / step + 1e-9) if step else 0
+    return optuna.distributions.FloatDistribution(low, low + steps * step if step else high, is_log, step)
+
+
+def _condition(text, earlier, what):
+    field, equals, values = text.partition("=")
+    field = field.strip()
+    if not equals:
+        raise InvalidArgument(f"{what}: its condition '{text}' is not of the form FIELD=VALUE")
+    if field not in earlier:
+        raise InvalidArgument(f"{what}: its condition names '{field}', which is none of the fields before it")
+    return Condition(field, tuple(value.strip() for value in values.split(",")))
+
+
+def read_parameters(texts):
+    """Parameters of words such as base_lr=0.001..0.1:log, type=SGD,Adam, and "momentum=0.8..0.99 if type=SGD".
+
+    Raises InvalidArgument, which says which word is wrong.
+    """
+    parameters = {}
+    for text in texts:
+        assignment, _, condition = text.partition(" if ")
+        # A field may hold an index or a name with an equals sign in brackets.
+        field, equals, values = re.match(r"((?:\[[^\]]*\]|[^=\[])*)(=?)(.*)", assignment.strip(), re.S).groups()
+        what = f"'{text}'"
+        if not equals or not field or not values:
+            raise InvalidArgument(f"{what} is not of the form FIELD=VALUE,VALUE or FIELD=LOW..HIGH")
+        if field in parameters:
+            raise InvalidArgument(f"{what}: {field} is given twice")
+        found = _RANGE.fullmatch(values)
+        kind = _range(found, what) if found else optuna.distributions.CategoricalDistribution(_values(values, what))
+        parameters[field] = Parameter(field, kind, _condition(condition, parameters, what) if condition else None)
+    return list(parameters.values())
+
+
+def _values(text, what):
+    values = [value.strip() for value in text.split(",")]
+    if not all(values):
+        raise InvalidArgument(f"{what}: one of the values is empty")
+    if len(set(values)) < len(values):
+        raise InvalidArgument(f"{what}: a value is given twice")
+    return values
+
+
+def grid(parameters):
+    """All combinations of the values, each a dict. A field whose condition does not hold is not in it. Raises
+    InvalidArgument for a range without a step."""
+    points = [{}]
+    for parameter in parameters:
+        values = _listed(parameter)
+        points = [{**point, **({parameter.field: value} if value is not None else {})} for point in points
+                  for value in (values if parameter.holds(point) else [None])]
+    return points
+
+
+def _listed(parameter):
+    kind = parameter.distribution
+    if isinstance(kind, optuna.distributions.CategoricalDistribution):
+        return list(kind.choices)
+    if isinstance(kind, optuna.distributions.IntDistribution) and not kind.log:
+        return list(range(kind.low, kind.high + 1, kind.step))
+    if kind.step is None or kind.log:
+        raise InvalidArgument(f"{parameter.field}: a grid needs values, or a range with :step=")
+    return [kind.low + number * kind.step for number in range(round((kind.high - kind.low) / kind.step) + 1)]

@@ -1,0 +1,183 @@
+"""Sweeps of a small solver, with the program."""
+import json
+import pathlib
+import subprocess
+import sys
+
+import optuna
+import pytest
+from optuna.storages.journal import JournalFileBackend, JournalStorage
+
+import caffe
+from caffe.sweep.__main__ import main
+from caffe.sweep.report import rows
+from caffe.sweep.study import Study
+
+ROOT = pathlib.Path(caffe.__file__).resolve().parents[2]
+CAFFE = next((file for file in (ROOT / "bin" / "caffe", pathlib.Path(sys.executable).parent / "caffe") if file.exists()), None)
+
+SOLVER = """
+net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 16 display: 0 test_interval: 2 test_iter: 2 solver_mode: CPU
+snapshot_after_train: false
+"""
+NET = """
+layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
+  shape { dim: 4 dim: 2 } shape { dim: 4 dim: 1 } data_filler { value: 0.5 } data_filler { value: 1 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 1 weight_filler { value: 0.1 } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    if CAFFE is None:
+        pytest.skip("caffe_tool is not built")
+    (tmp_path / "solver.prototxt").write_text(SOLVER)
+    (tmp_path / "net.prototxt").write_text(NET)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def sweep(*words):
+    return main(["--program", str(CAFFE), *words])
+
+
+def results(folder="sweep"):
+    """Number, state, value and fields of each trial, in the order of their numbers."""
+    return sorted((row["number"], row["state"], row["value"], row["values"]) for row in rows(Study(folder)))
+
+
+def test_values_are_those_of_the_trainings(place, capsys):
+    assert sweep("solver.prototxt", "base_lr=0.001,0.05,0.2", "--sampler=grid", "--pruner=none") == 0
+    found = results()
+    assert [(number, state) for number, state, *_ in found] == [(0, "complete"), (1, "complete"), (2, "complete")]
+    assert {row["iterations"] for row in rows(Study("sweep"))} == {16}
+    assert [chosen for *_, chosen in found] == [{"base_lr": "0.001"}, {"base_lr": "0.05"}, {"base_lr": "0.2"}]
+    for number, _, value, chosen in found:
+        solver = caffe.get_solver("solver.prototxt", set=chosen)
+        solver.solve()
+        lines = [json.loads(line) for line in open(place / "sweep" / f"{number:04}" / "run" / "metrics.jsonl", encoding="utf-8")]
+        assert value == min(line["outputs"]["loss"] for line in lines if line["event"] == "test" and line["iteration"] > 0)
+        assert value == pytest.approx(float(solver.test_nets[0].blobs["loss"].data), rel=1e-5)
+    text = capsys.readouterr().out
+    assert "trial  loss" in text and text.count("complete") == 3 and "written: " in text
+    page = (place / "sweep" / "sweep.html").read_text()
+    assert page.count("<polyline") == 3 and "Sweep of solver.prototxt" in page
+
+
+def test_trials_that_fall_behind_end_early_and_may_be_continued(place):
+    (place / "solver.prototxt").write_text(SOLVER.replace("snapshot_after_train: false", "").replace("max_iter: 16", "max_iter: 4000"))
+    assert sweep("solver.prototxt", "base_lr=0.02,0.001,0.002,0.003,0.004", "--sampler=grid") == 0
+    assert [state for _, state, *_ in results()] == ["complete", *["behind"] * 4]
+
+    def train(*options):
+        subprocess.run([CAFFE, "train", "--solver=solver.prototxt", "--set", "base_lr=0.001", "--set", "metric=loss", "--set", "random_seed=1",
+                        *options], check=True, capture_output=True)
+
+    train("--set", "snapshot_prefix=whole")
+    states = place / "sweep" / "0001" / "snapshots"
+    assert list(states.glob("*.solverstate")), "it has ended with a snapshot"
+    train("--set", f"snapshot_prefix={states}/trial", "--auto_resume")
+    assert (states / "trial_iter_4000.caffemodel").read_bytes() == (place / "whole_iter_4000.caffemodel").read_bytes()
+
+
+def test_optuna_reads_the_journal(place):
+    assert sweep("solver.prototxt", "base_lr=0.01..0.1:log", "--trials=4", "--pruner=none") == 0
+    study = optuna.load_study(study_name="sweep", storage=JournalStorage(JournalFileBackend(str(place / "sweep" / "journal.log"))))
+    assert len(study.trials) == 4 and study.best_value == min(value for _, _, value, _ in results())
+
+
+def test_the_same_seed_gives_the_same_trials(place):
+    for folder in ("one", "two"):
+        assert sweep("solver.prototxt", "base_lr=0.001..0.2:log", "type=SGD,Adam", "momentum=0..0.9 if type=SGD", "--trials=14", f"--output={folder}") == 0
+    assert results("one") == results("two")
+    assert any("momentum" not in chosen for *_, chosen in results("one")) and any("momentum" in chosen for *_, chosen in results("one"))
+    assert sweep("solver.prototxt", "base_lr=0.001..0.2:log", "type=SGD,Adam", "momentum=0..0.9 if type=SGD", "--trials=3", "--seed=2", "--output=three") == 0
+    assert results("three") != results("one")[:3]
+
+
+def test_a_sweep_that_is_continued_is_the_same_as_one_in_one_go(place):
+    assert sweep("solver.prototxt", "base_lr=0.001..0.2:log", "--trials=12", "--output=whole") == 0
+    for trials in (3, 7, 12):
+        assert sweep("solver.prototxt", "base_lr=0.001..0.2:log", f"--trials={trials}", "--output=parts") == 0
+    assert results("whole") == results("parts")
+    assert sweep("parts", "--resume", "--trials=13") == 0 and len(results("parts")) == 13
+
+
+def test_several_at_a_time_lose_no_trial(place):
+    assert sweep("solver.prototxt", "base_lr=0.001..0.2:log", "--trials=9", "--jobs=3", "--pruner=none") == 0
+    assert [(number, state) for number, state, *_ in results()] == [(number, "complete") for number in range(9)]
+
+
+def test_a_journal_whose_last_line_is_torn(place):
+    assert sweep("solver.prototxt", "base_lr=0.01,0.02", "--sampler=grid") == 0
+    before = results()
+    with open(place / "sweep" / "journal.log", "a", encoding="utf-8") as file:
+        file.write('{"op_code":5,"worker_id":"x","tri')
+    assert sweep("sweep") == 0 and results() == before
+
+
+def test_trials_that_fail(place, capsys):
+    assert sweep("solver.prototxt", "layer[ip].inner_product_param.num_output=1,2,3,4,5", "--sampler=grid") == 0
+    assert [(state, value is None) for _, state, value, _ in results()] == [("complete", False), *[("failed", True)] * 4]
+    assert ("trial 1 failed after 0 iterations: layer[ip].inner_product_param.num_output=2: caffe train: net.prototxt:5:1: layer 'loss' "
+            "(EuclideanLoss): the bottoms have shapes 4x2 and 4x1") in capsys.readouterr().out
+
+
+def test_a_sweep_whose_first_trials_all_fail_ends(place, capsys):
+    net = place / "net.prototxt"
+    net.write_text(NET.replace('value: 0.5', 'value: 1e30'))
+    assert sweep("solver.prototxt", "base_lr=1e10..1e20:log") == 1
+    error = capsys.readouterr().err
+    assert "the first 3 trials have all failed, the last one because of: " in error
+    assert len(results()) == 3
+
+
+@pytest.mark.parametrize("words, why", [
+    (["solver.prototxt"], "nothing varies; name fields, as in caffe sweep solver.prototxt base_lr=0.001..0.1:log"),
+    (["solver.prototxt", "bass_lr=1,2"], "bass_lr"),
+    (["solver.prototxt", "base_lr=1,2", "--metric=accuracy"], "the test net has no output 'accuracy' to compare trials by; give one of these as --metric: loss"),
+    (["solver.prototxt", "base_lr=1,2", "--trials=0"], "--trials is 0; give 1 or more"),
+    (["solver.prototxt", "base_lr=1,2", "--trials=-3"], "--trials is -3; give 1 or more"),
+    (["missing.prototxt", "base_lr=1,2"], "missing.prototxt"),
+    (["solver.prototxt", "base_lr=0.1..0.2", "--sampler=grid"], "a grid needs values"),
+    (["solver.prototxt", "base_lr=1,2", "--sampler=dice"], "there is no sampler 'dice'"),
+    (["solver.prototxt", "base_lr=1,2", "--pruner=axe"], "there is no pruner 'axe'"),
+    (["."], "is a folder with something else than a sweep in it"),
+    ([".", "base_lr=1,2"], ": is a folder; give the solver's file")])
+def test_words_that_are_wrong(place, capsys, words, why):
+    assert sweep(*words) == 1
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words, why", [
+    (["base_lr=0.01,0.03"], "holds a sweep whose parameters is base_lr=0.01,0.02, not base_lr=0.01,0.03"),
+    (["base_lr=0.01,0.02", "--seed=2"], "holds a sweep whose seed is 1, not 2"), (["base_lr=0.01,0.02", "--pruner=none"], "whose pruner is halving, not none")])
+def test_another_sweep_in_the_folder_is_refused(place, capsys, words, why):
+    assert sweep("solver.prototxt", "base_lr=0.01,0.02", "--sampler=grid") == 0
+    before = (place / "sweep" / "journal.log").read_bytes()
+    assert sweep("solver.prototxt", *words, "--sampler=grid") == 1
+    assert why in capsys.readouterr().err
+    assert (place / "sweep" / "journal.log").read_bytes() == before
+
+
+def test_a_sweep_of_another_net_is_refused(place, capsys):
+    assert sweep("solver.prototxt", "base_lr=0.01,0.02", "--sampler=grid") == 0
+    (place / "net.prototxt").write_text(NET.replace("0.1", "0.2"))
+    assert sweep("solver.prototxt", "base_lr=0.01,0.02", "--sampler=grid") == 1
+    assert "holds a sweep of solver.prototxt as it was before its solver or net changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text, why", [("{", "cannot be read"), ("[]", "cannot be read"), ('{"version": 99}', "newer version"), ("{}", "cannot be read")])
+def test_descriptions_that_cannot_be_read(place, capsys, text, why):
+    (place / "sweep").mkdir()
+    (place / "sweep" / "sweep.json").write_text(text)
+    assert sweep("sweep") == 1 and why in capsys.readouterr().err
+
+
+def test_a_folder_with_something_else(place, capsys):
+    (place / "sweep").mkdir()
+    (place / "sweep" / "letter.txt").write_text("dear")
+    assert sweep("solver.prototxt", "base_lr=0.01,0.02") == 1
+    assert "is a folder with something else than a sweep in it; give another --output" in capsys.readouterr().err
+    assert [file.name for file in (place / "sweep").iterdir()] == ["letter.txt"]
