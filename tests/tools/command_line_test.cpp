@@ -131,7 +131,7 @@ TEST_F(CommandLineTest, SuggestsCommandsAndFlags) {
   ExpectFailure("predict", "Unknown action: predict; that is caffe classify, caffe detect, or caffe segment");
   ExpectFailure("evaluate", "--model is missing; give the net prototxt");
   ExpectFailure("help trian", "did you mean 'train'?");
-  ExpectFailure("xyzzy", "help, import, layers, new, plan, segment, test");
+  ExpectFailure("xyzzy", "help, import, layers, new, plan, segment, serve, studio, sweep, test");
   ExpectFailure("train --slover=x", "unknown flag --slover; did you mean '--solver'?");
   ExpectFailure("train -slover x", "unknown flag --slover; did you mean '--solver'?");
   ExpectFailure("train -minloglevl=1", "did you mean '--minloglevel'?");

@@ -1,0 +1,240 @@
+"""A queue of commands on this machine, which outlives the studio.
+
+Each job is a folder: job.json (what to run), log.txt, and while it runs `lock`, which its process holds, and process.json. A job's
+process is no child that dies with the studio: a studio that starts later finds it by the lock.
+"""
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from .. import InvalidArgument
+from .._locks import locked, open_lock, try_lock
+from .storage import read_json, write_json
+
+_STOPPING = (signal.SIGINT, signal.SIGHUP)
+
+
+@dataclasses.dataclass
+class Job:
+    """A command. kind: "train", "evaluate" ..., title: for people, words: argv, working: its folder, result: a path in the
+    workspace that is worth opening afterwards. order: the lowest runs first. wish: "", "pause" or "cancel"."""
+    id: str
+    kind: str
+    title: str
+    words: list
+    working: str
+    result: str = ""
+    order: float = 0.0
+    wish: str = ""
+    made: float = 0.0
+    resume: list = dataclasses.field(default_factory=list)  # words to add when a paused job goes on
+    runs: int = 0  # how often it was started
+    waits: bool = True  # in the queue
+    after: str = ""  # id of a job that has to be done before
+
+
+class Jobs:
+    """The jobs in a folder. One process runs them, others only see them.
+
+    folder: of the jobs
+    slots: jobs that run at a time
+    """
+
+    def __init__(self, folder, slots=1):
+        self.folder, self.slots = folder, slots
+        os.makedirs(folder, exist_ok=True)
+        self._lock = threading.Lock()
+        self._children = {}
+
+    # What there is
+
+    def all(self):
+        """(Job, state) of each, in the order in which they run. States: "queued", "running", "paused", "done", "failed", "cancelled"."""
+        found = []
+        for name in sorted(os.listdir(self.folder)):
+            content = read_json(os.path.join(self.folder, name, "job.json"), None)
+            try:
+                job = Job(**content)
+            except TypeError:
+                continue  # damaged, or of a newer version
+            if job.id == name:
+                found.append((job, self.state(job)))
+        return sorted(found, key=lambda pair: (pair[0].order, pair[0].id))
+
+    def get(self, identity):
+        """A Job. Raises InvalidArgument."""
+        if not re.fullmatch(r"\d{4,}", identity):
+            raise InvalidArgument(f"'{identity}' is no job")
+        content = read_json(self._path(identity, "job.json"), None)
+        if content is None:
+            raise InvalidArgument(f"there is no job {identity}")
+        return Job(**content)
+
+    def state(self, job):
+        """What has become of a job."""
+        if self._is_running(job.id) or self._is_starting(job):
+            return "running"
+        if job.wish and (job.waits or self.status(job) is not None):
+            return "paused" if job.wish == "pause" else "cancelled"
+        if job.waits:
+            return "cancelled" if job.after and self._is_lost(job.after) else "queued"
+        return "done" if self.status(job) == 0 else "failed"
+
+    def _is_lost(self, identity):
+        """True if a job will not be done, unless somebody lets it go on."""
+        try:
+            return self.state(self.get(identity)) in ("failed", "cancelled")
+        except InvalidArgument:
+            return True
+
+    def _may_start(self, job):
+        return not job.after or self.state(self.get(job.after)) == "done"
+
+    def _is_starting(self, job):
+        return job.id in self._children and self._children[job.id].poll() is None
+
+    def status(self, job):
+        """Exit status of the newest run, None while it runs or if its process was killed."""
+        found = read_json(self._path(job.id, "status.json"), {})
+        return found.get("status") if found.get("run") == job.runs else None
+
+    def log(self, job, most=65536):
+        """The end of a job's log."""
+        try:
+            with open(self._path(job.id, "log.txt"), "rb") as log:
+                size = log.seek(0, os.SEEK_END)
+                log.seek(max(0, size - most))
+                return log.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def _path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def _is_running(self, identity):
+        file = self._path(identity, "lock")
+        if not os.path.exists(file):
+            return False
+        lock = open_lock(file)
+        try:
+            return not try_lock(lock)
+        finally:
+            os.close(lock)
+
+    # What users do
+
+    def add(self, kind, title, words, working, result="", resume=(), after=""):
+        """Queues a command. Returns its Job. after: id of a job that has to be done before."""
+        with locked(self._path("queue.lock")):
+            numbers = [int(name) for name in os.listdir(self.folder) if name.isdigit()]
+            number = max(numbers, default=0) + 1
+            job = Job(f"{number:04}", kind, title, list(words), working, result, float(number), "", time.time(), list(resume), after=after)
+            os.makedirs(self._path(job.id))
+            self._write(job)
+        return job
+
+    def _write(self, job):
+        write_json(self._path(job.id, "job.json"), dataclasses.asdict(job))
+
+    def change(self, identity, **fields):
+        """Sets fields of a job."""
+        with locked(self._path("queue.lock")):
+            job = dataclasses.replace(self.get(identity), **fields)
+            self._write(job)
+        return job
+
+    def stop(self, identity, wish):
+        """Ends a job, or takes it from the queue. wish: "pause", after which it may go on, or "cancel". A training stops after its
+        iteration, with a snapshot."""
+        self.change(identity, wish=wish)
+        self.signal(identity, signal.SIGINT)
+
+    def go_on(self, identity):
+        """Queues a job that was paused, cancelled or has failed; a training resumes from its snapshot."""
+        job = self.get(identity)
+        words = [word for word in job.resume if word not in job.words]
+        self.change(identity, wish="", waits=True, words=[*job.words, *words])
+
+    def signal(self, identity, number):
+        """Sends a signal to a job that runs. Returns false if it does not."""
+        if number not in _STOPPING:
+            raise ValueError(f"signal {number}")
+        if not self._is_running(identity):
+            return False
+        process = read_json(self._path(identity, "process.json"), {}).get("process")
+        if not isinstance(process, int) or process < 2:
+            return False
+        try:
+            os.kill(process, number)  # its number cannot be another's: the process that waits for it holds the lock
+        except ProcessLookupError:
+            return False
+        return True
+
+    # What the studio does
+
+    def start_next(self):
+        """Starts jobs as long as there are free slots. Returns those that were started. Call it often."""
+        with self._lock, locked(self._path("queue.lock")):
+            for identity, child in list(self._children.items()):
+                if child.poll() is not None:
+                    del self._children[identity]
+            jobs = self.all()
+            free = self.slots - sum(state == "running" for _, state in jobs)
+            started = []
+            for job, state in jobs:
+                if free < 1:
+                    break
+                if state == "queued" and self._may_start(job):
+                    self._start(job)
+                    started.append(job)
+                    free -= 1
+            return started
+
+    def _start(self, job):
+        job.runs, job.waits = job.runs + 1, False
+        self._write(job)
+        keeper = [sys.executable, "-c", _KEEPER, self._path(job.id), str(job.runs)]
+        self._children[job.id] = subprocess.Popen(keeper, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                                  start_new_session=True, env={**os.environ, "PYTHON": sys.executable})
+
+
+# The process that waits for a job's command, holds the job's lock and writes the exit status. It needs no package, so it starts
+# at once and works if the studio's files change meanwhile.
+_KEEPER = r"""
+import fcntl, json, os, signal, subprocess, sys
+folder, run = sys.argv[1], int(sys.argv[2])
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+lock = open(os.path.join(folder, "lock"), "a")
+fcntl.flock(lock, fcntl.LOCK_EX)
+def write(name, content):
+    partial = os.path.join(folder, name + ".partial")
+    with open(partial, "w") as file:
+        json.dump(content, file)
+    os.replace(partial, os.path.join(folder, name))
+with open(os.path.join(folder, "job.json")) as file:
+    job = json.load(file)
+with open(os.path.join(folder, "log.txt"), "ab") as log:
+    log.write(("$ " + " ".join(job["words"]) + "\n").encode("utf-8", "replace"))
+    log.flush()
+    def default():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        child = subprocess.Popen(job["words"], cwd=job["working"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=default)
+    except OSError as error:
+        log.write(f"cannot start: {error}\n".encode())
+        status = 127
+    else:
+        write("process.json", {"process": child.pid})
+        with open(os.path.join(folder, "job.json")) as file:
+            if json.load(file)["wish"]:  # somebody has stopped it, and did not find the number of its process
+                child.send_signal(signal.SIGINT)
+        status = child.wait()
+write("status.json", {"run": run, "status": status})
+"""

@@ -1,0 +1,178 @@
+"""Sets of images: what is in them, and a model of them."""
+import collections
+import os
+import pathlib
+import re
+from urllib.parse import quote
+
+from nicegui import run, ui
+
+from ... import Error, InvalidArgument, zoo
+from ...model_folder.datasets import open_dataset
+from .. import charts, uploads
+from . import failure, page
+
+_SHOWN = 60
+_MOST_UPLOADED = 4 << 30  # bytes
+
+
+@page("/data", "Data", "photo_library", 2)
+def show(studio):
+    ui.label("Data sets").classes("title")
+    names = studio.workspace.folders()
+    if not names:
+        ui.label(f"There is no folder in {studio.workspace.root} yet. Copy one there with a folder of images for each class, or send a ZIP "
+                 "file of it.").classes("soft")
+    for name in names:
+        with ui.row().classes("items-center panel w-full"):
+            ui.icon("folder").props("aria-hidden=true")
+            ui.link(name, f"/data/{quote(name)}")
+    ui.label("Send a set").classes("title")
+    ui.label("A ZIP file with a folder of images for each class, with images and boxes (VOC, COCO), or with the folders images and masks.").classes("soft")
+    name = ui.input("Name of the set", value="photos").props("dense outlined")
+
+    async def receive(event):
+        wanted = (name.value or "").strip()
+        try:
+            if not re.fullmatch(r"\w[\w .-]*", wanted):
+                raise InvalidArgument(f"'{wanted}' is no name for a folder; use letters, digits, dashes and dots")
+            os.makedirs(studio.workspace.path("uploads"), exist_ok=True)
+            file = studio.workspace.path("uploads", f"{os.getpid()}-{id(event)}.zip")
+            try:
+                await event.file.save(file)
+                await run.io_bound(uploads.unpack, file, studio.workspace.inside(wanted))
+            finally:
+                pathlib.Path(file).unlink(missing_ok=True)
+        except (Error, OSError) as error:
+            ui.notify(str(error), type="negative", timeout=0, close_button="Close", multi_line=True)
+        else:
+            ui.navigate.to(f"/data/{quote(wanted)}")
+
+    ui.upload(label="ZIP file", auto_upload=True, max_files=1, max_file_size=_MOST_UPLOADED, on_upload=receive).props("accept=.zip flat bordered")
+
+
+@page("/data/{name:path}")
+async def show_one(studio, name):
+    folder = pathlib.Path(studio.workspace.inside(name))
+    with ui.row().classes("items-center"):
+        ui.link("Data", "/data").classes("soft")
+        ui.label(name).classes("title")
+    try:
+        found = await run.io_bound(_look, folder)
+    except (Error, OSError) as error:
+        failure(str(error))
+        return
+    dataset, images, counts = found
+    with ui.row():
+        for what, value in (("task", dataset.task), ("form", dataset.kind), ("images", f"{len(images):,}"), ("classes", len(dataset.classes))):
+            with ui.column().classes("panel").style("gap: 0"):
+                ui.label(what).classes("soft")
+                ui.label(str(value)).classes("number")
+    _new_model(studio, name, dataset)
+    if counts:
+        _balance(counts)
+    with ui.row().classes("items-center"):
+        ui.label("Images").classes("title")
+        chosen = ui.select(["all", *sorted(counts)], value="all", on_change=lambda: browse(0)).props('dense outlined aria-label="Class"') if counts else None
+        ui.button("Further", on_click=lambda: browse(place["begin"] + _SHOWN)).props("dense flat no-caps")
+    place, gallery = {"begin": 0}, ui.element("div").classes("gallery")
+
+    def browse(begin):
+        of_class = [image for image in images if chosen is None or chosen.value == "all" or image.parent.name == chosen.value]
+        place["begin"] = begin = begin if begin < len(of_class) else 0
+        gallery.clear()
+        step = max(1, len(of_class) // _SHOWN) if begin == 0 and (chosen is None or chosen.value == "all") else 1
+        with gallery:
+            for image in of_class[begin:begin + _SHOWN * step:step]:
+                path = studio.workspace.relative(image)
+                ui.html(f'<img loading="lazy" src="/thumbnail?path={quote(path)}" alt="{quote(image.name)}" title="{quote(path)}">', sanitize=False)
+
+    browse(0)
+    _broken(images)
+
+
+def _look(folder):
+    """The Dataset, its images, and the number of images by class, where folders are classes."""
+    dataset = open_dataset(folder)
+    images = dataset.images()
+    is_by_folder = dataset.task == "classification" and {image.parent.name for image in images} <= set(dataset.classes)
+    return dataset, images, collections.Counter(image.parent.name for image in images) if is_by_folder else {}
+
+
+def _balance(counts):
+    ui.label("Images of each class").classes("title")
+    names = sorted(counts, key=lambda name: -counts[name])[:60]
+    ui.echart({"animation": False, "aria": {"enabled": True}, "grid": {"left": 56, "right": 16, "top": 12, "bottom": 60}, "tooltip": {},
+               "xAxis": {"type": "category", "data": names, "axisLabel": {"rotate": 40 if len(names) > 12 else 0}}, "yAxis": {"type": "value"},
+               "series": [{"type": "bar", "data": [counts[name] for name in names], "color": charts.COLORS[0]}]}).style("width: 100%; height: 15rem")
+
+
+def _broken(images):
+    """A button that looks for files that cannot be read."""
+    result = ui.column()
+
+    async def look():
+        found = await run.io_bound(_unreadable, images)
+        result.clear()
+        with result:
+            ui.label(f"All {len(images):,} images can be read." if not found else f"{len(found)} of {len(images):,} files cannot be read:")
+            for text in found[:200]:
+                ui.label(text).classes("soft")
+
+    ui.button("Look for files that cannot be read", on_click=look).props("dense flat no-caps")
+
+
+def _unreadable(images):
+    from PIL import Image
+
+    found = []
+    for path in images:
+        try:
+            with Image.open(path) as image:
+                image.load()
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            found.append(f"{path}: {error}")
+    return found
+
+
+def _weights(studio):
+    """The best weights of each model in the workspace, to start from."""
+    root = pathlib.Path(studio.workspace.root)
+    return sorted(str(file.relative_to(root)) for model in studio.workspace.models() for file in (root / model).glob("snapshots/*_best.caffemodel"))
+
+
+def _new_model(studio, name, dataset):
+    """The form that makes a model and trains it."""
+    nets = {net.name: f"{net.name}: {net.summary}" for net in zoo.nets().values() if net.task == dataset.task}
+    with ui.expansion("Make a model", value=True).classes("w-full panel"), ui.row().classes("items-end"):
+        model = ui.input("Folder", value=f"{name}_model").props("dense outlined")
+        net = ui.select({"": "chosen for the images", **nets}, value="", label="Net").props("dense outlined").style("min-width: 16rem")
+        epochs = ui.number("Epochs", placeholder="chosen", min=1, precision=0).props("dense outlined").style("width: 7rem")
+        size = ui.number("Pixels", placeholder="chosen", min=8, precision=0).props("dense outlined").style("width: 7rem")
+        share = ui.number("For testing, %", value=15, min=1, max=99, precision=0).props("dense outlined").style("width: 8rem")
+        weights = ui.select({"": "nothing", **{name: name for name in _weights(studio)}}, value="", label="Starts from").props("dense outlined")
+        precision = ui.select({"": "float", "bf16": "bfloat16", "fp16": "float16"}, value="", label="Computes in").props("dense outlined").style("width: 8rem")
+
+        def make():
+            try:
+                folder = studio.workspace.inside(model.value or "")
+                if os.path.lexists(folder):
+                    raise InvalidArgument(f"{model.value}: is there already; give another folder")
+            except Error as error:
+                ui.notify(str(error), type="negative", multi_line=True)
+                return
+            made = studio.workspace.relative(folder)
+            words = [studio.program, "new", studio.workspace.relative(studio.workspace.inside(name)), f"--output={made}",
+                     f"--val={int(share.value or 15)}%"]
+            words += [f"--net={net.value}"] if net.value else []
+            words += [f"--epochs={int(epochs.value)}"] if epochs.value else []
+            words += [f"--size={int(size.value)}"] if size.value else []
+            words += [f"--from={weights.value}"] if weights.value else []
+            where = f"/models/{quote(made)}"
+            first = studio.jobs.add("new", f"make {model.value}", words, studio.workspace.root, where)
+            train = [studio.program, "train", made] + ([f"--precision={precision.value}"] if precision.value else [])
+            second = studio.jobs.add("train", f"train {model.value}", train, studio.workspace.root, where, after=first.id)
+            studio.jobs.add("evaluate", f"evaluate {model.value}", [studio.program, "evaluate", made], studio.workspace.root, where, after=second.id)
+            ui.navigate.to("/jobs")
+
+        ui.button("Make and train", on_click=make).props("no-caps unelevated")

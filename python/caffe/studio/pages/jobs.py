@@ -1,0 +1,78 @@
+"""The queue of this machine."""
+import datetime
+
+from nicegui import ui
+
+from . import page
+
+_EVERY = 2  # seconds
+_ICONS = {"queued": "schedule", "running": "play_arrow", "paused": "pause", "done": "check", "failed": "error_outline", "cancelled": "close"}
+
+
+@page("/jobs", "Jobs", "queue", 4)
+def show(studio):
+    with ui.row().classes("items-center"):
+        ui.label("Jobs").classes("title")
+        ui.label(f"{studio.jobs.slots} at a time. They go on when the studio ends.").classes("soft")
+    place = ui.column().classes("w-full")
+    seen = {}
+
+    def refresh():
+        found = [(job, state) for job, state in reversed(studio.jobs.all())]
+        key = [(job, state) for job, state in found]
+        if seen.get("key") == key:
+            return
+        seen["key"] = key
+        place.clear()
+        with place:
+            if not found:
+                ui.label("Nothing is queued.").classes("soft")
+            for job, state in found:
+                _line(studio, job, state, refresh)
+
+    refresh()
+    ui.timer(_EVERY, refresh)
+
+
+def _line(studio, job, state, refresh):
+    def act(what, *values):
+        what(job.id, *values)
+        refresh()
+
+    with ui.row().classes("items-center w-full panel no-wrap"):
+        ui.icon(_ICONS[state]).props(f'aria-label="{state}"')
+        ui.link(job.title, f"/jobs/{job.id}")
+        ui.badge(state)
+        ui.label(datetime.datetime.fromtimestamp(job.made).strftime("%Y-%m-%d %H:%M")).classes("soft")
+        if job.result:
+            ui.link("result", job.result)
+        ui.space()
+        if state in ("queued", "running"):
+            if job.resume or job.kind == "train":
+                ui.button("Pause", on_click=lambda: act(studio.jobs.stop, "pause")).props("dense flat no-caps")
+            ui.button("Cancel", on_click=lambda: act(studio.jobs.stop, "cancel")).props("dense flat no-caps")
+        elif state != "done":
+            ui.button("Go on", on_click=lambda: act(studio.jobs.go_on)).props("dense flat no-caps")
+
+
+@page("/jobs/{identity}")
+def show_one(studio, identity):
+    job = studio.jobs.get(identity)
+    with ui.row().classes("items-center"):
+        ui.link("Jobs", "/jobs").classes("soft")
+        ui.label(job.title).classes("title")
+        state = ui.badge(studio.jobs.state(job))
+        if job.result:
+            ui.link("result", job.result)
+    ui.label(f"in {job.working}").classes("soft")
+    log = ui.label().classes("log panel").props('role="log" tabindex="0"')
+
+    def refresh():
+        now = studio.jobs.get(identity)
+        state.text = studio.jobs.state(now)
+        text = studio.jobs.log(now)
+        if log.text != text:
+            log.text = text
+
+    refresh()
+    ui.timer(_EVERY, refresh)

@@ -1,0 +1,318 @@
+"""Models: what they are, what they answer, what is in them."""
+import functools
+import os
+import pathlib
+import tempfile
+from urllib.parse import quote
+
+from nicegui import run, ui
+
+from ... import Error, InvalidArgument
+from .. import commands, drawing
+from . import failure, page
+
+_MOST_UPLOADED = 64 << 20  # bytes
+_QUESTIONS = {"classification": "classify", "detection": "detect", "segmentation": "segment"}
+
+
+@page("/models", "Models", "hub", 3)
+async def show(studio):
+    ui.label("Models").classes("title")
+    names = await run.io_bound(studio.workspace.models)
+    if not names:
+        ui.label("No model yet. Open a set under Data to make one.").classes("soft")
+    for name in names:
+        with ui.row().classes("items-center panel w-full"):
+            ui.icon("hub").props("aria-hidden=true")
+            ui.link(name, f"/models/{quote(name)}")
+            ui.label("trained" if _weights(studio, name) else "no weights yet").classes("soft")
+
+
+def _weights(studio, name):
+    folder = pathlib.Path(studio.workspace.inside(name))
+    return sorted(folder.glob("snapshots/*.caffemodel"), key=lambda file: (file.name.endswith("_best.caffemodel"), file.stat().st_mtime))
+
+
+def _task(folder):
+    """What a model answers, by the data that it is trained with, or else by its last layer."""
+    file = folder / "train_val.prototxt"
+    net = drawing.read_net((file if file.exists() else folder / "deploy.prototxt").read_text(encoding="utf-8", errors="replace"))
+    types = {layer.type for layer in net.layer}
+    if "AnnotatedData" in types or any(kind.endswith("DetectionOutput") for kind in types):
+        return "detection"
+    return "segmentation" if "DenseImageData" in types else "classification"
+
+
+@page("/models/{name:path}")
+def show_one(studio, name):
+    folder = pathlib.Path(studio.workspace.inside(name))
+    if not (folder / "deploy.prototxt").exists():
+        raise InvalidArgument(f"{name}: holds no model")
+    with ui.row().classes("items-center w-full"):
+        ui.link("Models", "/models").classes("soft")
+        ui.label(name).classes("title")
+        ui.space()
+        _actions(studio, name, folder)
+    titles = {"Try": lambda: _try(studio, folder), "Inside": lambda: _inside(folder), "Definition": lambda: _definition(studio, folder),
+              "Evaluation": lambda: _evaluation(studio, name, folder), "Runs": lambda: _runs(studio, folder), "Files": lambda: _files(studio, name, folder)}
+    with ui.tabs().props("dense no-caps align=left") as tabs:
+        for title in titles:
+            ui.tab(title)
+    with ui.tab_panels(tabs, value="Try", animated=False).classes("w-full"):
+        for title, fill in titles.items():
+            with ui.tab_panel(title):
+                fill()
+
+
+def _actions(studio, name, folder):
+    def queue(kind, *words):
+        job = studio.jobs.add(kind, f"{kind} {name}", [studio.program, kind, name, *words], studio.workspace.root, f"/models/{quote(name)}")
+        ui.notify(f"Job {job.id} is queued.")
+
+    def export_8_bits():
+        found = _weights(studio, name)
+        if not found:
+            ui.notify("Train the model first.", type="warning")
+            return
+        where, ranges = f"/models/{quote(name)}", "calibration.json"
+        first = studio.jobs.add("calibrate", f"calibrate {name}", [studio.program, "calibrate", "train_val.prototxt", f"--weights={found[-1]}",
+                                                                   "--iterations=10", f"--output={ranges}"], str(folder), where)
+        studio.jobs.add("export", f"export {name} in 8 bits", [
+            studio.program, "export", "--onnx", "deploy.prototxt", f"--weights={found[-1]}", "--output=model_int8.onnx", f"--int8={ranges}"],
+            str(folder), where, after=first.id)
+        ui.notify(f"Jobs {first.id} and the next are queued.")
+
+    ui.button("Train", on_click=lambda: queue("train")).props("dense flat no-caps")
+    ui.button("Evaluate", on_click=lambda: queue("evaluate")).props("dense flat no-caps")
+    ui.button("Export ONNX", on_click=lambda: queue("export", "--onnx", f"--output={name}/model.onnx")).props("dense flat no-caps")
+    ui.button("Export 8 bits", on_click=export_8_bits).props("dense flat no-caps")
+
+
+def _try(studio, folder):
+    if not _weights(studio, studio.workspace.relative(folder)):
+        ui.label("Train the model first.").classes("soft")
+        return
+    command = _QUESTIONS[_task(folder)]
+    ui.label("Send an image to see the answer.").classes("soft")
+    result = ui.column().classes("w-full")
+
+    async def receive(event):
+        result.clear()
+        with tempfile.TemporaryDirectory() as place:
+            file = pathlib.Path(place) / ("image" + pathlib.PurePath(event.file.name).suffix.lower()[:8])
+            await event.file.save(file)
+            try:
+                found = await commands.json_answer(studio.program, command, folder, file, "--json",
+                                                   *(["--draw", place + "/drawn"] if command != "classify" else []))
+                content = await run.io_bound(_picture, pathlib.Path(place), file)
+            except (Error, OSError) as error:
+                with result:
+                    failure(str(error).replace(place + "/", ""))
+                return
+        with result, ui.row().classes("items-start"):
+            ui.html(f'<img src="{content}" alt="The image" style="max-width: 24rem; max-height: 24rem; min-width: 8rem">', sanitize=False)
+            _answers(found["images"][0])
+
+    ui.upload(label="Image", auto_upload=True, max_file_size=_MOST_UPLOADED, on_upload=receive).props('accept="image/*" flat bordered')
+    _ask_many(studio, folder, command)
+
+
+def _ask_many(studio, folder, command):
+    """Answers about all images of a folder, as a table."""
+    with ui.row().classes("items-center"):
+        place = ui.input("Folder of images", placeholder="in the workspace").props("dense outlined")
+        ask = ui.button("Ask about all").props("dense outline no-caps")
+    result = ui.column().classes("w-full")
+
+    async def answer():
+        result.clear()
+        ask.disable()
+        try:
+            images = studio.workspace.inside(place.value or "")
+            found = await commands.json_answer(studio.program, command, folder, images, "--json", "--batch=16", limit=3600)
+        except (Error, OSError) as error:
+            with result:
+                failure(str(error))
+            return
+        finally:
+            ask.enable()
+        rows = [{"id": index, "image": studio.workspace.relative(one["image"]), **_best(one)} for index, one in enumerate(found["images"])]
+        with result:
+            ui.table(columns=[{"name": key, "label": key, "field": key, "align": "left", "sortable": True} for key in ("image", "answer", "score")],
+                     rows=rows, row_key="id", pagination=25).props("dense flat").classes("w-full")
+
+    ask.on_click(answer)
+
+
+def _best(one):
+    """The first class, the largest share, or the number of detections, for a table."""
+    if "detections" in one:
+        return {"answer": ", ".join(found["name"] for found in one["detections"]) or "nothing",
+                "score": max((round(found["score"], 4) for found in one["detections"]), default=None)}
+    first = max(one["classes"], key=lambda found: found.get("score", found.get("share", 0)))
+    return {"answer": first["name"], "score": round(first.get("score", first.get("share", 0)), 4)}
+
+
+def _picture(place, file):
+    """The drawn copy, or the image, as a data URI."""
+    import base64
+
+    from ..pictures import thumbnail
+
+    drawn = sorted((place / "drawn").glob("*")) if (place / "drawn").exists() else []
+    return "data:image/jpeg;base64," + base64.b64encode(thumbnail(drawn[0] if drawn else file, 640)).decode()
+
+
+def _answers(found):
+    rows = found.get("classes") or found.get("detections") or []
+    if not rows:
+        ui.label("Nothing was found.")
+        return
+    key = "share" if "share" in rows[0] else "score"
+    ui.table(columns=[{"name": "name", "label": "class", "field": "name", "align": "left"},
+                      {"name": key, "label": key, "field": key, "align": "right", ":format": "value => value.toFixed(4)"}],
+             rows=[{"id": index, **row} for index, row in enumerate(rows)], row_key="id", pagination=10).props("dense flat")
+
+
+def _inside(folder):
+    place = ui.column().classes("w-full")
+
+    async def show_filters():
+        await _fill(place, _show_filters, "filters", folder)
+
+    async def show_samples():
+        await _fill(place, _show_samples, "samples", folder)
+
+    async def receive(event):
+        with tempfile.NamedTemporaryFile() as file:
+            await event.file.save(pathlib.Path(file.name))
+            await _fill(place, _show_activations, "activations", folder, file.name)
+
+    with ui.row().classes("items-center"):
+        ui.button("Filters and weights", on_click=show_filters).props("dense outline no-caps")
+        ui.button("What training sees", on_click=show_samples).props("dense outline no-caps")
+        ui.upload(label="Image, for activations", auto_upload=True, max_file_size=_MOST_UPLOADED, on_upload=receive).props('accept="image/*" flat bordered')
+
+
+async def _fill(place, show, *question):
+    place.clear()
+    with place:
+        spinner = ui.spinner(size="lg")
+    try:
+        found = await commands.look(*question)
+    except (Error, OSError) as error:
+        with place:
+            failure(str(error))
+    else:
+        with place:
+            show(found)
+    spinner.delete()
+
+
+def _gallery(uris, names=None):
+    with ui.element("div").classes("gallery"):
+        for index, uri in enumerate(uris):
+            ui.html(f'<img src="{uri}" alt="{quote(names[index]) if names else index}" style="image-rendering: pixelated">', sanitize=False)
+
+
+def _histogram(one):
+    width = (one["high"] - one["low"]) / len(one["counts"])
+    bars = [[one["low"] + (index + 0.5) * width, count] for index, count in enumerate(one["counts"])]
+    ui.echart({"animation": False, "title": {"text": f"{one['name']}  {'x'.join(map(str, one['shape']))}", "textStyle": {"fontSize": 12}, "left": 8},
+               "grid": {"left": 50, "right": 12, "top": 30, "bottom": 24}, "xAxis": {"type": "value", "min": one["low"], "max": one["high"]},
+               "yAxis": {"type": "value"},
+               "series": [{"type": "bar", "barWidth": "98%", "data": bars}]}).style("width: 100%; height: 11rem")
+    if one["not_finite"]:
+        failure(f"{one['name']}: {one['not_finite']} values are not finite")
+
+
+def _show_filters(found):
+    if found["filters"]:
+        ui.label(f"Filters of {found['layer']}").classes("title")
+        _gallery(found["filters"])
+    ui.label("Parameters").classes("title")
+    with ui.element("div").classes("charts"):
+        for one in found["parameters"]:
+            _histogram(one)
+
+
+def _show_samples(found):
+    ui.label(f"What {found['layer']} gives in training").classes("title")
+    _gallery(found["pictures"])
+
+
+def _show_activations(found):
+    if found["gradcam"]:
+        ui.label(f"Where the net looks for {found['gradcam']['label']} (Grad-CAM of {found['gradcam']['blob']})").classes("title")
+        ui.html(f'<img src="{found["gradcam"]["picture"]}" alt="The image, dark where the net does not look" '
+                'style="min-width: 12rem; image-rendering: pixelated">', sanitize=False)
+    for one in found["blobs"]:
+        with ui.expansion(f"{one['name']}  {'x'.join(map(str, one['shape']))}").classes("w-full"):
+            _gallery(one["pictures"])
+            _histogram(one)
+
+
+def _definition(studio, folder):
+    """An editor for each prototxt. A file is saved if the program can read it."""
+    for file in ("solver.prototxt", "train_val.prototxt", "deploy.prototxt"):
+        path = folder / file
+        if not path.exists():
+            continue
+        with ui.expansion(file, value=file == "train_val.prototxt").classes("w-full"):
+            editor = ui.codemirror(path.read_text(encoding="utf-8", errors="replace"), language="ProtoBuf").classes("w-full")
+            editor.style("max-height: 30rem")
+            save = ui.button("Check and save").props("dense outline no-caps")
+            message = ui.column().classes("w-full")
+            save.on_click(functools.partial(_save, studio, path, editor, message))
+
+
+async def _save(studio, path, editor, message):
+    message.clear()
+    partial = path.with_name(f".{path.name}.{os.getpid()}.prototxt")
+    partial.write_text(editor.value, encoding="utf-8")
+    words = ["--solver", partial.name] if path.name == "solver.prototxt" else [partial.name]
+    try:
+        text = await commands.answer(studio.program, "plan", *words, working=path.parent)
+        os.replace(partial, path)
+    except (Error, OSError) as error:
+        partial.unlink(missing_ok=True)
+        with message:
+            failure(str(error).replace(partial.name, path.name))
+        return
+    with message:
+        ui.label(f"Saved. {text.strip().splitlines()[-1] if text.strip() else ''}").classes("soft")
+
+
+def _evaluation(studio, name, folder):
+    file = folder / "evaluation.html"
+    if not file.exists():
+        ui.label("Evaluate the model to see its mistakes.").classes("soft")
+        return
+    address = f"/file?path={quote(studio.workspace.relative(file))}"
+    ui.link("open alone", address, new_tab=True).classes("soft")
+    ui.html(f'<iframe src="{address}" title="Evaluation of {quote(name)}" sandbox="allow-scripts" style="width: 100%; height: 46rem; border: 0"></iframe>',
+            sanitize=False).classes("w-full")
+
+
+def _runs(studio, folder):
+    found = [summary for summary in studio.workspace.summaries() if summary.folder.startswith(str(folder) + os.sep)]
+    if not found:
+        ui.label("It has not been trained yet.").classes("soft")
+    for summary in found:
+        relative = studio.workspace.relative(summary.folder)
+        with ui.row().classes("items-center"):
+            ui.link(relative, f"/runs/{quote(relative)}")
+            ui.badge(summary.state)
+            ui.label(f"iteration {summary.iteration}").classes("soft")
+
+
+def _files(studio, name, folder):
+    """Everything that users carry away."""
+    readme = folder / "README.md"
+    for file in [*reversed(_weights(studio, name)), *sorted(folder.glob("*.onnx")), *sorted(folder.glob("*.prototxt")), folder / "evaluation.json", readme]:
+        if file.exists():
+            with ui.row().classes("items-center"):
+                ui.link(file.name, f"/file?path={quote(studio.workspace.relative(file))}&download=1")
+                ui.label(f"{file.stat().st_size:,} bytes").classes("soft")
+    if readme.exists():
+        ui.markdown(readme.read_text(encoding="utf-8", errors="replace"), sanitize=True).classes("panel")

@@ -1,0 +1,228 @@
+"""One run: its curves, plan, definitions and sessions; stop, snapshot and resume."""
+import os
+import shlex
+import signal
+import time
+
+from nicegui import run as threads
+from nicegui import ui
+
+from ...runs.plan import read_plan
+from ...runs.processes import is_alive
+from .. import charts, drawing
+from . import failure, page
+
+_EVERY = 2  # seconds
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def size(count):
+    """Bytes for people."""
+    return next((f"{count / unit:.3g} {name}" for unit, name in _UNITS if count >= unit), f"{count} B")
+
+
+def time_left(one):
+    """Seconds to the end at the speed of the last iterations, or None."""
+    stop = one.session.get("stop_iteration")
+    series = next((found for name, found in one.series.items() if name == "train/learning_rate" and len(found) > 1), None)
+    if one.state != "running" or not stop or series is None:
+        return None
+    steps, times = series.steps[-20:], series.times[-20:]
+    rate = (steps[-1] - steps[0]) / max(times[-1] - times[0], 1e-9)
+    return max(0.0, (stop - one.iteration) / rate - (time.time() - times[-1])) if rate > 0 else None
+
+
+def _clock(seconds):
+    return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
+
+
+class _View:
+    """What the user has chosen to see of the curves."""
+
+    def __init__(self):
+        self.axis, self.is_log, self.weight = "iterations", False, 0.0
+        self.charts, self.length = {}, -1
+
+
+@page("/runs/{name:path}")
+async def show(studio, name):
+    one = await threads.io_bound(studio.workspace.run, name)
+    with ui.row().classes("items-center w-full"):
+        ui.link("Runs", "/").classes("soft")
+        ui.label(name).classes("title")
+        state = ui.badge(one.state)
+        progress = ui.linear_progress(0, show_value=False).props('aria-label="Share of the training that is done"').style("width: 12rem")
+        left = ui.label("").classes("soft")
+        ui.space()
+        _buttons(studio, one)
+    for problem in one.problems:
+        failure(problem)
+    if one.session.get("error"):
+        failure(str(one.session["error"]))
+    with ui.tabs().props("dense no-caps align=left") as tabs:
+        for title in ("Curves", "Plan", "Definitions", "Sessions"):
+            ui.tab(title)
+    with ui.tab_panels(tabs, value="Curves", animated=False).classes("w-full"):
+        with ui.tab_panel("Curves"):
+            update = _curves(one)
+        with ui.tab_panel("Plan"):
+            _plan(one)
+        with ui.tab_panel("Definitions"):
+            _definitions(one)
+        with ui.tab_panel("Sessions"):
+            _sessions(one)
+
+    def tell():
+        state.text = one.state
+        stop = one.session.get("stop_iteration") or 0
+        progress.value = min(1, one.iteration / stop) if stop else 0
+        seconds = time_left(one)
+        left.text = f"iteration {one.iteration}" + (f" of {stop}" if stop else "") + (f", {_clock(seconds)} left" if seconds is not None else "")
+
+    async def refresh():
+        await threads.io_bound(studio.workspace.run, name)
+        tell()
+        update()
+
+    tell()
+    ui.timer(_EVERY, refresh)
+
+
+def _buttons(studio, one):
+    def send(number, what):
+        if is_alive(one.session) and one.state == "running" and one.session.get("host") == os.uname().nodename:
+            os.kill(int(one.session["process"]), number)
+            ui.notify(what)
+        else:
+            ui.notify("The training does not run on this machine.", type="warning")
+
+    async def resume():
+        session = one.session
+        words = shlex.split(str(session.get("command", "")))[1:]
+        if not words or one.state == "running":
+            ui.notify("It runs, or its command is not known.", type="warning")
+            return
+        if "--auto_resume" not in words and not any(word.lstrip("-").startswith("snapshot=") for word in words):
+            words.append("--auto_resume")
+        job = studio.jobs.add("train", f"train {one.name}", [studio.program, *words], str(session.get("folder", studio.workspace.root)),
+                              f"/runs/{studio.workspace.relative(one.folder)}")
+        ui.notify(f"Job {job.id} is queued.")
+
+    buttons = ui.row().classes("items-center")
+    with buttons:
+        ui.button("Snapshot", on_click=lambda: send(signal.SIGHUP, "A snapshot follows the iteration.")).props("dense flat no-caps")
+        ui.button("Stop", on_click=lambda: send(signal.SIGINT, "It stops after the iteration, with a snapshot.")).props("dense flat no-caps")
+        ui.button("Resume", on_click=resume).props("dense flat no-caps")
+
+
+def _curves(one):
+    """The controls and charts. Returns a function that shows what was added."""
+    view = _View()
+    with ui.row().classes("items-center"):
+        ui.label("Smoothing").classes("soft")
+        ui.slider(min=0, max=0.99, step=0.01, value=0, on_change=lambda event: change(weight=event.value)).props('aria-label="Smoothing"').style("width: 10rem")
+        ui.toggle(["iterations", "epochs", "hours"], value="iterations", on_change=lambda event: change(axis=event.value)).props("dense no-caps unelevated")
+        ui.switch("Logarithmic", on_change=lambda event: change(is_log=event.value))
+    place = ui.element("div").classes("charts")
+    empty = ui.label("No figures yet.").classes("soft")
+
+    def per_epoch():
+        """Iterations in an epoch."""
+        epochs = one.series.get("train/epoch")
+        return epochs.steps[-1] / epochs.last if epochs is not None and epochs.last else None
+
+    def option(figure):
+        series = one.series[figure]
+        axis = view.axis if view.axis != "epochs" or per_epoch() else "iterations"
+        return charts.options(figure, [(figure, charts.x_of(series, axis, per_epoch()), series.values)], axis, view.is_log, view.weight)
+
+    def change(**values):
+        for key, value in values.items():
+            setattr(view, key, value)
+        update(force=True)
+
+    def update(force=False):
+        length = sum(map(len, one.series.values()))
+        if length == view.length and not force:
+            return
+        view.length = length
+        empty.set_visibility(not one.series)
+        names = sorted(one.series, key=lambda figure: (not figure.startswith("test"), "loss" not in figure, figure))
+        for figure in names:
+            if figure == "train/epoch":
+                continue
+            if figure not in view.charts:
+                with place:
+                    view.charts[figure] = ui.echart(option(figure)).classes("chart")
+            else:
+                view.charts[figure].options.clear()
+                view.charts[figure].options.update(option(figure))
+                view.charts[figure].update()
+
+    update()
+    return update
+
+
+def _plan(one):
+    plan = read_plan(one.folder)
+    if not plan:
+        ui.label("The run has no plan.").classes("soft")
+        return
+    with ui.row():
+        for what, count in plan["memory"].items():
+            if count and what != "running":
+                with ui.column().classes("panel").style("gap: 0"):
+                    ui.label(what.replace("_", " ")).classes("soft")
+                    ui.label(size(count)).classes("number")
+    columns = [{"name": key, "label": label, "field": key, "sortable": True, "align": "left" if key in ("name", "types", "kernels") else "right"}
+               for key, label in (("name", "layers"), ("ms", "ms"), ("gflop", "GFLOP"), ("moved", "MiB moved"), ("types", "types"), ("steps", "steps"),
+                                  ("kernels", "kernels"))]
+    rows = [{"name": layer["name"], "ms": None if layer["milliseconds"] is None else round(layer["milliseconds"], 3),
+             "gflop": round(layer["flops"] / 1e9, 4), "moved": round(layer["bytes"] / (1 << 20), 2), "types": ", ".join(layer["types"]),
+             "steps": layer["steps"], "kernels": ", ".join(layer["kernels"])} for layer in plan["layers"]]
+    _graph(one, plan)
+    ui.table(columns=columns, rows=rows, row_key="name", pagination=25).props("dense flat wrap-cells").classes("w-full")
+
+
+def _graph(one, plan):
+    try:
+        with open(os.path.join(one.folder, "train_net.prototxt"), encoding="utf-8") as text:
+            net = drawing.read_net(text.read())
+    except (OSError, ValueError):
+        return
+    times = {layer["name"]: layer["milliseconds"] if layer["milliseconds"] is not None else layer["flops"] for layer in plan["layers"]}
+    most = max(times.values(), default=0) or 1
+    about = {layer["name"]: f"{layer['name']}: " + (f"{layer['milliseconds']:.3g} ms, " if layer["milliseconds"] is not None else "")
+             + f"{layer['flops'] / 1e9:.3g} GFLOP, {size(layer['bytes'])} moved, {', '.join(layer['types'])}" for layer in plan["layers"]}
+    shares = {name: value / most for name, value in times.items()}
+    for layer in net.layer:  # a fused step has the names of several layers
+        for names, share in list(shares.items()):
+            if layer.name in names.split(","):
+                shares[layer.name] = max(shares.get(layer.name, 0), share)
+                about.setdefault(layer.name, about.get(names, layer.type))
+    ui.label("Darker layers take more time." if any(layer["milliseconds"] for layer in plan["layers"]) else "Darker layers compute more.").classes("soft")
+    with ui.element("div").classes("scroll").props('tabindex="0" role="region" aria-label="Graph of the net"'):
+        ui.html(drawing.svg(net, shares, about), sanitize=False)
+
+
+def _definitions(one):
+    names = sorted(name for name in os.listdir(one.folder) if name.endswith(".prototxt"))
+    for name in names:
+        with ui.expansion(name).classes("w-full"):
+            try:
+                with open(os.path.join(one.folder, name), encoding="utf-8", errors="replace") as text:
+                    ui.code(text.read(1 << 20), language="text").classes("w-full")
+            except OSError as error:
+                failure(f"{name}: {error.strerror}")
+
+
+def _sessions(one):
+    for number, session in enumerate(reversed(one.sessions)):
+        with ui.expansion(f"session {len(one.sessions) - number}: {session.get('start', '')}", value=number == 0).classes("w-full"):
+            rows = [{"key": key.replace("_", " "), "value": str(value)} for key, value in session.items()]
+            ui.table(columns=[{"name": key, "label": "", "field": key, "align": "left"} for key in ("key", "value")], rows=rows, row_key="key").props(
+                "dense flat hide-header wrap-cells")
+    if one.snapshots:
+        ui.label("Snapshots").classes("title")
+        ui.table(columns=[{"name": key, "label": key, "field": key, "align": "left"} for key in ("iteration", "file")],
+                 rows=[{"iteration": step, "file": file} for step, file in reversed(one.snapshots)], row_key="file", pagination=10).props("dense flat")

@@ -1,0 +1,134 @@
+"""All runs in a table; several of them compared."""
+import datetime
+
+from nicegui import run, ui
+
+from ... import Error
+from ...runs.definitions import differences
+from .. import charts
+from . import page
+
+_EVERY = 3  # seconds
+_SHOWN_FIRST = ("test/accuracy", "test/detection_eval", "test/loss", "train/smoothed_loss")
+
+_LINK = """p => {
+    const link = document.createElement('a');
+    link.textContent = p.value;
+    link.href = '/runs/' + p.value.split('/').map(encodeURIComponent).join('/');
+    return link;
+}"""
+
+
+def _row(studio, summary):
+    name = studio.workspace.relative(summary.folder)
+    notes = studio.workspace.notes.of(name)
+    session = summary.session
+    return {"id": name, "run": name, "state": summary.state, "iteration": summary.iteration, "share": summary.share,
+            "begun": str(session.get("start", "")).replace("T", " ").rstrip("Z"), "type": session.get("solver_type", ""),
+            "last": _time(summary.time), "tags": ", ".join(notes["tags"]), "note": notes["note"],
+            **{figure.replace("/", " ").replace(".", "·"): value for figure, value in summary.figures.items()}}
+
+
+def _time(seconds):
+    return datetime.datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S") if seconds else ""
+
+
+def _columns(rows):
+    """A column for each figure that any run has, the usual ones first."""
+    known = ("id", "run", "state", "iteration", "share", "begun", "type", "last", "tags", "note")
+    figures = list(dict.fromkeys(key for row in rows for key in row if key not in known))
+    first = [name.replace("/", " ") for name in _SHOWN_FIRST]
+    figures.sort(key=lambda name: (first.index(name) if name in first else len(first), name))
+    number = {"filter": "agNumberColumnFilter", "type": "rightAligned", ":valueFormatter": "p => p.value == null ? '' : Number(p.value).toPrecision(5)"}
+    return [
+        {"field": "run", "headerName": "run", "pinned": "left", "minWidth": 190, "filter": "agTextColumnFilter",
+         ":cellRenderer": _LINK},
+        {"field": "state", "filter": "agTextColumnFilter", "width": 110},
+        {"field": "iteration", "filter": "agNumberColumnFilter", "type": "rightAligned", "width": 110},
+        {"field": "share", "headerName": "done", "width": 90, "type": "rightAligned",
+         ":valueFormatter": "p => p.value == null ? '' : Math.round(100 * p.value) + '%'"},
+        *({"field": name, "headerName": name, "width": 135, **number} for name in figures),
+        {"field": "tags", "filter": "agTextColumnFilter", "editable": True, "width": 130},
+        {"field": "note", "filter": "agTextColumnFilter", "editable": True, "width": 200},
+        {"field": "begun", "headerName": "begun (UTC)", "filter": "agTextColumnFilter", "width": 160},
+        {"field": "last", "headerName": "newest line", "filter": "agTextColumnFilter", "width": 160},
+        {"field": "type", "filter": "agTextColumnFilter", "width": 100}]
+
+
+@page("/", "Runs", "show_chart", 1)
+async def show(studio):
+    rows = await run.io_bound(lambda: [_row(studio, summary) for summary in studio.workspace.summaries()])
+    if not rows:
+        ui.label("No run yet").classes("title")
+        ui.label("A training writes one with --run_dir, and caffe train FOLDER always. Make a model of photographs under Data.").classes("soft")
+    with ui.row().classes("items-center w-full"):
+        search = ui.input(placeholder="Search").props('dense outlined clearable aria-label="Search all columns"')
+        compare = ui.button("Compare").props("dense no-caps unelevated")
+        compare.disable()
+        chosen_label = ui.label("Select runs to compare them.").classes("soft")
+    grid = ui.aggrid({
+        "columnDefs": _columns(rows), "rowData": rows, "rowSelection": {"mode": "multiRow", "enableClickSelection": False},
+        "selectionColumnDef": {"pinned": "left", "width": 44},
+        "defaultColDef": {"sortable": True, "resizable": True, "floatingFilter": False}, ":getRowId": "p => p.data.id",
+        "suppressFieldDotNotation": True, "animateRows": False, "ensureDomOrder": True}, auto_size_columns=False).classes("w-full").style("height: 24rem")
+    comparison = ui.column().classes("w-full")
+    search.on_value_change(lambda event: grid.run_grid_method("setGridOption", "quickFilterText", event.value or ""))
+
+    async def chosen():
+        return [row["id"] for row in await grid.get_selected_rows()]
+
+    async def select():
+        names = await chosen()
+        compare.set_enabled(bool(names))
+        chosen_label.text = f"{len(names)} selected" if names else "Select runs to compare them."
+
+    async def note(event):
+        row = event.args["data"]
+        tags = [tag.strip() for tag in (row.get("tags") or "").split(",") if tag.strip()]
+        await run.io_bound(studio.workspace.notes.set, row["id"], tags, row.get("note") or "")
+
+    async def refresh():
+        new = {row["id"]: row for row in await run.io_bound(lambda: [_row(studio, summary) for summary in studio.workspace.summaries()])}
+        old = {row["id"]: row for row in grid.options["rowData"]}
+        changed = {"update": [row for name, row in new.items() if name in old and old[name] != row],
+                   "add": [row for name, row in new.items() if name not in old], "remove": [row for name, row in old.items() if name not in new]}
+        if any(changed.values()):
+            grid.options["rowData"] = list(new.values())
+            grid.run_grid_method("applyTransaction", changed)
+
+    async def show_comparison():
+        await _compare(studio, comparison, await chosen())
+
+    grid.on("selectionChanged", select)
+    grid.on("cellValueChanged", note)
+    compare.on_click(show_comparison)
+    ui.timer(_EVERY, refresh)
+
+
+async def _compare(studio, place, names):
+    """Curves of the runs in one chart for each figure, and the fields that differ."""
+    place.clear()
+    if not names:
+        return
+    try:
+        runs = await run.io_bound(lambda: [studio.workspace.run(name) for name in names])
+        fields = await run.io_bound(differences, [one.folder for one in runs])
+    except (Error, OSError) as error:
+        with place:
+            ui.label(str(error))
+        return
+    figures = list(dict.fromkeys(figure for one in runs for figure in one.series))
+    figures.sort(key=lambda figure: (figure not in _SHOWN_FIRST, not figure.startswith("test"), figure))
+    with place:
+        ui.label("Differences").classes("title")
+        if fields:
+            columns = [{"name": "field", "label": "field", "field": "field", "align": "left", "sortable": True}]
+            columns += [{"name": str(index), "label": name, "field": str(index), "align": "left"} for index, name in enumerate(names)]
+            ui.table(columns=columns, rows=[{"field": field, **{str(index): value for index, value in enumerate(values)}} for field, values in fields.items()],
+                     row_key="field", pagination=20).props("dense flat").classes("w-full")
+        else:
+            ui.label("Solver and net are the same.").classes("soft")
+        with ui.element("div").classes("charts"):
+            for figure in figures:
+                curves = [(name, *one.series[figure]) for name, one in zip(names, runs) if figure in one.series]
+                ui.echart(charts.options(figure, curves)).classes("chart")

@@ -1,0 +1,46 @@
+"""The server of the studio."""
+import asyncio
+import contextlib
+import dataclasses
+
+from fastapi import FastAPI
+from nicegui import ui
+
+from .. import __version__
+from .files import add_files
+from .guard import Guard
+from .jobs import Jobs
+from .pages import add_pages
+from .workspace import Workspace
+
+_LOOKS_EVERY = 1.0  # seconds, for jobs to start
+
+
+@dataclasses.dataclass
+class Studio:
+    """What pages work with. program: the program `caffe`."""
+    workspace: Workspace
+    jobs: Jobs
+    program: str
+
+
+def make_app(studio, token, port, hosts):
+    """The ASGI application. token, port, hosts: see Guard."""
+    @contextlib.asynccontextmanager
+    async def life(_app):
+        task = asyncio.create_task(_run_jobs(studio))
+        yield
+        task.cancel()
+
+    app = FastAPI(title="Cortado studio", version=__version__, docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
+    add_pages(studio)
+    add_files(app, studio.workspace)
+    ui.run_with(app, title="Cortado studio", favicon="☕", reconnect_timeout=20)
+    return Guard(app, token, port, hosts)
+
+
+async def _run_jobs(studio):
+    """Starts jobs when there is room for them."""
+    while True:
+        await asyncio.to_thread(studio.jobs.start_next)
+        await asyncio.sleep(_LOOKS_EVERY)

@@ -1,0 +1,105 @@
+"""The folder that the studio shows."""
+import os
+import threading
+
+from .. import InvalidArgument
+from ..runs import Run, find_runs, summarize
+from .storage import Notes
+
+STUDIO_FOLDER = ".cortado"  # in the workspace: notes, jobs, uploads
+
+
+class Workspace:
+    """A folder with runs, models and data sets, which is read again when it is asked. Methods are thread-safe.
+
+    Raises InvalidArgument if there is no such folder.
+    """
+
+    def __init__(self, root):
+        self.root = os.path.realpath(root)
+        if not os.path.isdir(self.root):
+            raise InvalidArgument(f"{root}: is no folder; give the folder with your runs, models and photographs")
+        self.notes = Notes(os.path.join(self.root, STUDIO_FOLDER, "notes.json"))
+        self._lock = threading.Lock()
+        self._summaries = {}  # (stamp, Summary) by folder
+        self._runs = {}
+
+    def path(self, *names):
+        """A path of the studio's own files."""
+        return os.path.join(self.root, STUDIO_FOLDER, *names)
+
+    def relative(self, path):
+        return os.path.relpath(path, self.root)
+
+    def inside(self, name):
+        """The absolute path of something in the workspace. Raises InvalidArgument for what is outside, also through links."""
+        path = os.path.realpath(os.path.join(self.root, name))
+        if path != self.root and not path.startswith(self.root + os.sep):
+            raise InvalidArgument(f"{name}: is outside of {self.root}")
+        return path
+
+    def summaries(self):
+        """A Summary of each run, by the time of its last line, the newest first."""
+        with self._lock:
+            folders = find_runs(self.root)
+            kept = {}
+            for folder in folders:
+                stamp = _stamp(folder)
+                known = self._summaries.get(folder)
+                # A run that seems to go on may have been killed, which changes none of its files.
+                is_known = known is not None and known[0] == stamp and known[1].state != "running"
+                kept[folder] = known if is_known else (stamp, summarize(folder))
+            self._summaries = kept
+            return sorted((summary for _, summary in kept.values()), key=lambda summary: -summary.time)
+
+    def folders(self):
+        """Names of the folders in the workspace that are no models, sorted."""
+        models = set(self.models())
+        return sorted(entry.name for entry in _folders(self.root) if entry.name not in models)
+
+    def models(self):
+        """Names of the models' folders, at most three folders down, sorted."""
+        found, waiting = [], [(self.root, 0)]
+        while waiting:
+            folder, depth = waiting.pop()
+            if os.path.exists(os.path.join(folder, "solver.prototxt")) and os.path.exists(os.path.join(folder, "deploy.prototxt")):
+                found.append(self.relative(folder))
+            elif depth < 3:
+                waiting += [(entry.path, depth + 1) for entry in _folders(folder)]
+        return sorted(found)
+
+    def run(self, name):
+        """The Run in a folder of the workspace, with what is written until now. Raises InvalidArgument for what is none."""
+        folder = self.inside(name)
+        if not any(os.path.exists(os.path.join(folder, file)) for file in ("run.json", "metrics.jsonl")):
+            raise InvalidArgument(f"{name}: holds no run")
+        with self._lock:
+            run = self._runs.pop(folder, None) or Run(folder)
+            self._runs[folder] = run  # the newest last
+            while len(self._runs) > _MOST_RUNS:
+                del self._runs[next(iter(self._runs))]
+            run.refresh()
+            return run
+
+
+_MOST_RUNS = 30  # whose series are kept in memory
+
+
+def _folders(folder):
+    """Those in a folder that are not hidden, nor links."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")]
+    except OSError:
+        return []
+
+
+def _stamp(folder):
+    stamps = []
+    for name in ("metrics.jsonl", "run.json"):
+        try:
+            status = os.stat(os.path.join(folder, name))
+            stamps.append((status.st_mtime_ns, status.st_size))
+        except OSError:
+            stamps.append(None)
+    return stamps

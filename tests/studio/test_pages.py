@@ -1,0 +1,165 @@
+"""The pages, in a browser: from photographs to a model without a terminal."""
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+from playwright.sync_api import expect
+
+import browser
+
+expect.set_options(timeout=browser.LIMIT)
+COLORS = {"disc": (210, 60, 40), "square": (50, 90, 200), "triangle": (60, 160, 70)}
+
+
+def draw(kind, random):
+    """A figure of 32 x 32 pixels on a noisy ground."""
+    image = Image.fromarray(random.integers(170, 255, (32, 32, 3)).astype(np.uint8))
+    x, y, size = *random.integers(4, 12, 2).tolist(), int(random.integers(12, 18))
+    pen = ImageDraw.Draw(image)
+    if kind == "disc":
+        pen.ellipse((x, y, x + size, y + size), fill=COLORS[kind])
+    elif kind == "square":
+        pen.rectangle((x, y, x + size, y + size), fill=COLORS[kind])
+    else:
+        pen.polygon([(x, y + size), (x + size, y + size), (x + size // 2, y)], fill=COLORS[kind])
+    return image
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A folder with an archive of photographs next to it, and two runs in it."""
+    folder = tmp_path_factory.mktemp("studio")
+    random = np.random.default_rng(1)
+    with zipfile.ZipFile(folder / "figures.zip", "w") as archive:
+        for kind in COLORS:
+            for number in range(40):
+                file = folder / "one.png"
+                draw(kind, random).save(file)
+                archive.write(file, f"{kind}/{number:02}.png")
+    place = folder / "root"
+    for name, rate in (("first", "0.1"), ("second", "0.01")):
+        run = place / "runs" / name
+        run.mkdir(parents=True)
+        (run / "solver.prototxt").write_text(f"base_lr: {rate} max_iter: 100")
+        (run / "train_net.prototxt").write_text('layer { name: "data" type: "Input" top: "data" } layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc" }')
+        (run / "run.json").write_text(json.dumps({"sessions": [{"start": "2026-01-01T00:00:00Z", "reason": "finished", "stop_iteration": 100}]}))
+        (run / "plan.json").write_text(json.dumps({"memory": {"activations": 4096}, "steps": [
+            {"layers": "fc", "bytes": 100, "flops": 5, "operands": "1x2 float -> 1x3 float", "kernel": "gemm", "direction": "forward"}]}))
+        with open(run / "metrics.jsonl", "w", encoding="utf-8") as lines:
+            for step in range(0, 101, 10):
+                lines.write(json.dumps({"event": "train", "time": 1e9 + step, "iteration": step, "loss": 1 / (1 + step * float(rate)), "learning_rate": float(rate)}) + "\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def studio(root):
+    with browser.served(root) as served:
+        yield served
+
+
+@pytest.fixture
+def page(studio):
+    with browser.browsed(studio[0]) as found:
+        yield found
+        assert not found.problems
+
+
+def test_runs_are_compared(page):
+    screen = page.page
+    expect(screen.get_by_role("link", name="runs/first")).to_have_attribute("href", "/runs/runs/first")
+    for box in screen.get_by_role("row").filter(has_text="runs/").get_by_role("checkbox").all():
+        box.check()
+    screen.get_by_role("button", name="Compare").click()
+    expect(screen.get_by_text("Differences")).to_be_visible()
+    row = screen.get_by_role("row").filter(has_text="base_lr")
+    expect(row).to_contain_text("0.1")
+    expect(row).to_contain_text("0.01")
+    page.shot("compare")
+
+
+def test_one_run(page, root):
+    page.open("/runs/runs/first")
+    screen = page.page
+    expect(screen.get_by_text("iteration 100 of 100")).to_be_visible()
+    expect(screen.locator("canvas").first).to_be_visible()
+    page.shot("run")
+    with open(root / "runs" / "first" / "metrics.jsonl", "a", encoding="utf-8") as lines:  # it goes on
+        lines.write(json.dumps({"event": "train", "time": 1e9 + 110, "iteration": 110, "loss": 0.01, "learning_rate": 0.1}) + "\n")
+    expect(screen.get_by_text("iteration 110 of 100")).to_be_visible()
+    screen.get_by_role("tab", name="Plan").click()
+    expect(screen.get_by_role("img", name="Graph of 2 layers")).to_be_visible()
+    expect(screen.get_by_role("cell", name="gemm")).to_be_visible()
+    screen.get_by_role("tab", name="Definitions").click()
+    screen.get_by_text("solver.prototxt").click()
+    expect(screen.get_by_text("base_lr: 0.1")).to_be_visible()
+
+
+@pytest.mark.parametrize("path, text", [("/runs/../../etc", "there"), ("/runs/missing", "missing: holds no run"), ("/models/runs", "runs: holds no model"),
+                                        ("/data/missing", "no such file or folder"), ("/jobs/9999", "there is no job 9999"), ("/jobs/x", "'x' is no job")])
+def test_what_there_is_not(page, path, text):
+    page.open(path)
+    if path != "/runs/../../etc":
+        expect(page.page.get_by_role("alert")).to_contain_text(text)
+    page.problems.clear()
+
+
+def test_every_page_is_reached_by_keys(page):
+    screen = page.page
+    for name in ("Data", "Models", "Jobs", "Runs"):
+        link = screen.get_by_role("navigation", name="Pages").get_by_role("link", name=name)
+        link.focus()
+        screen.keyboard.press("Enter")
+        expect(screen.get_by_role("navigation", name="Pages").locator("[aria-current=page]")).to_have_text(name)
+
+
+def test_from_photographs_to_a_model(page, root):
+    """Sends an archive, makes and trains a model, asks it, reads its mistakes, exports it."""
+    if browser.PROGRAM is None:
+        pytest.skip("caffe_tool is not built")
+    screen = page.page
+    page.open("/data")
+    screen.get_by_label("Name of the set").fill("figures")
+    screen.locator("input[type=file]").set_input_files(root.parent / "figures.zip")
+    expect(screen.get_by_text("folders of classes")).to_be_visible()
+    expect(screen.locator(".gallery img").first).to_be_visible()
+    page.shot("data")
+    screen.get_by_label("Epochs").fill("6")
+    screen.get_by_role("button", name="Make and train").click()
+    expect(screen.get_by_text("evaluate figures_model")).to_be_visible()
+    page.shot("jobs")
+    expect(screen.locator(".panel").filter(has_text="evaluate figures_model").get_by_text("done", exact=True)).to_be_visible()
+    page.open("/models/figures_model")
+    screen.locator("input[type=file]").first.set_input_files(root / "figures" / "disc" / "00.png")
+    expect(screen.get_by_role("cell", name="disc")).to_be_visible()
+    page.shot("try")
+    screen.get_by_label("Folder of images").fill("figures/square")
+    screen.get_by_role("button", name="Ask about all").click()
+    expect(screen.get_by_role("row").filter(has_text="figures/square/00.png")).to_contain_text("square")
+    screen.get_by_role("tab", name="Evaluation").click()
+    expect(screen.frame_locator("iframe").get_by_text("accuracy").first).to_be_visible()
+    page.shot("evaluation")
+    screen.get_by_role("tab", name="Inside").click()
+    screen.get_by_role("button", name="Filters and weights").click()
+    expect(screen.get_by_text("Parameters", exact=True)).to_be_visible()
+    page.shot("filters")
+    screen.get_by_role("button", name="What training sees").click()
+    expect(screen.get_by_text("gives in training")).to_be_visible()
+    screen.locator("input[type=file]").last.set_input_files(root / "figures" / "disc" / "00.png")
+    expect(screen.get_by_text("Where the net looks for")).to_be_visible()
+    page.shot("activations")
+    screen.get_by_role("tab", name="Definition").click()
+    screen.get_by_role("button", name="Check and save").first.click()
+    expect(screen.get_by_text("Saved.")).to_be_visible()
+    screen.get_by_role("button", name="Export ONNX").click()
+    expect(screen.get_by_text("is queued.")).to_be_visible()
+    page.open("/jobs")
+    expect(screen.locator(".panel").filter(has_text="export figures_model").get_by_text("done", exact=True)).to_be_visible()
+    page.open("/models/figures_model")
+    screen.get_by_role("tab", name="Files").click()
+    expect(screen.get_by_role("link", name="model.onnx", exact=True)).to_be_visible()
+    page.shot("files")
+    page.open("/runs/figures_model/runs/1")
+    expect(screen.get_by_text("finished")).to_be_visible()
+    page.shot("trained")

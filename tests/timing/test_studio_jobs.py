@@ -1,0 +1,150 @@
+"""The studio's queue: jobs outlive the studio, stop with signals, and wait for each other."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("nicegui")
+
+from caffe.studio.jobs import Jobs  # noqa: E402
+
+# Writes a line, then waits until a file is there; ends with status 3 after SIGINT.
+WAITS = """
+import os, signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: (print("stopped", flush=True), sys.exit(3)))
+print("begun", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.02)
+print("ended", flush=True)
+"""
+
+
+def wait_for(condition, limit=300):
+    """Returns when it is true; the limit only ends a test that hangs."""
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end, "it does not become true"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    return Jobs(str(tmp_path / "jobs"))
+
+
+def add(jobs, tmp_path, name, **more):
+    return jobs.add("train", name, [sys.executable, "-c", WAITS, str(tmp_path / f"go{name}")], str(tmp_path), **more)
+
+
+def states(jobs):
+    return [state for _, state in jobs.all()]
+
+
+def run_all(jobs):
+    wait_for(lambda: not jobs.start_next() and "running" not in states(jobs))
+
+
+def test_one_after_the_other(jobs, tmp_path):
+    first, second = (add(jobs, tmp_path, name) for name in "ab")
+    assert states(jobs) == ["queued", "queued"]
+    assert [job.id for job in jobs.start_next()] == [first.id]
+    wait_for(lambda: "begun" in jobs.log(first))
+    assert jobs.start_next() == [] and states(jobs) == ["running", "queued"]
+    for name in "ab":
+        (tmp_path / f"go{name}").touch()
+    run_all(jobs)
+    assert states(jobs) == ["done", "done"] and "ended" in jobs.log(second)
+
+
+def test_several_at_a_time(tmp_path):
+    jobs = Jobs(str(tmp_path / "jobs"), slots=2)
+    for name in "abc":
+        add(jobs, tmp_path, name)
+    assert len(jobs.start_next()) == 2 and states(jobs) == ["running", "running", "queued"]
+    for name in "abc":
+        (tmp_path / f"go{name}").touch()
+    run_all(jobs)
+    assert states(jobs) == ["done"] * 3
+
+
+def test_what_fails(jobs, tmp_path):
+    bad = jobs.add("train", "bad", [sys.executable, "-c", "print('no good'); raise SystemExit(7)"], str(tmp_path))
+    missing = jobs.add("train", "missing", [str(tmp_path / "missing")], str(tmp_path))
+    after = jobs.add("evaluate", "after", ["true"], str(tmp_path), after=bad.id)
+    run_all(jobs)
+    assert states(jobs) == ["failed", "failed", "cancelled"]
+    assert jobs.status(jobs.get(bad.id)) == 7 and "no good" in jobs.log(bad) and "cannot start" in jobs.log(missing)
+    assert not jobs.log(after)
+
+
+def test_a_job_waits_for_another(tmp_path):
+    jobs = Jobs(str(tmp_path / "jobs"), slots=3)
+    first = add(jobs, tmp_path, "a")
+    jobs.add("evaluate", "after", ["true"], str(tmp_path), after=first.id)
+    jobs.start_next()
+    assert jobs.start_next() == [] and states(jobs) == ["running", "queued"]
+    (tmp_path / "goa").touch()
+    run_all(jobs)
+    assert states(jobs) == ["done", "done"]
+
+
+def test_pause_and_go_on(jobs, tmp_path):
+    job = add(jobs, tmp_path, "a", resume=["--auto_resume"])
+    jobs.start_next()
+    wait_for(lambda: "begun" in jobs.log(job))
+    jobs.stop(job.id, "pause")
+    wait_for(lambda: states(jobs) == ["paused"])
+    assert "stopped" in jobs.log(job) and jobs.start_next() == []
+    jobs.go_on(job.id)
+    assert states(jobs) == ["queued"] and jobs.get(job.id).words[-1] == "--auto_resume"
+    (tmp_path / "goa").touch()
+    run_all(jobs)
+    assert states(jobs) == ["done"]
+
+
+def test_cancel_before_and_after_the_start(jobs, tmp_path):
+    first, second = (add(jobs, tmp_path, name) for name in "ab")
+    jobs.stop(second.id, "cancel")
+    jobs.start_next()
+    wait_for(lambda: "begun" in jobs.log(first))
+    jobs.stop(first.id, "cancel")
+    run_all(jobs)
+    assert states(jobs) == ["cancelled", "cancelled"] and not jobs.log(second)
+
+
+def test_jobs_outlive_the_studio(jobs, tmp_path):
+    """A process that starts a job and is killed; another one sees the job run, and its end."""
+    job = add(jobs, tmp_path, "a")
+    code = f"from caffe.studio.jobs import Jobs; Jobs({jobs.folder!r}).start_next(); import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert done.returncode == -signal.SIGKILL
+    wait_for(lambda: "begun" in jobs.log(job))
+    assert states(jobs) == ["running"] and jobs.start_next() == []
+    (tmp_path / "goa").touch()
+    wait_for(lambda: states(jobs) == ["done"])
+
+
+def test_a_job_that_is_killed_has_failed(jobs, tmp_path):
+    job = add(jobs, tmp_path, "a")
+    jobs.start_next()
+    wait_for(lambda: "begun" in jobs.log(job))
+    file = os.path.join(jobs.folder, job.id, "process.json")
+    wait_for(lambda: os.path.exists(file))
+    os.kill(json.load(open(file, encoding="utf-8"))["process"], signal.SIGKILL)
+    run_all(jobs)
+    assert states(jobs) == ["failed"]
+
+
+def test_damaged_jobs_are_not_shown(jobs, tmp_path):
+    add(jobs, tmp_path, "a")
+    for name, text in (("0002", "{"), ("0003", '{"id": "0003"}'), ("0004", '{"id": "0009"}'), ("0005", "[]")):
+        os.makedirs(os.path.join(jobs.folder, name))
+        with open(os.path.join(jobs.folder, name, "job.json"), "w", encoding="utf-8") as file:
+            file.write(text)
+    assert states(jobs) == ["queued"]
+    assert add(jobs, tmp_path, "b").id == "0006"
