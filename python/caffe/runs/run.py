@@ -10,7 +10,7 @@ except ImportError:
 
 from .lines import GrowingLines
 from .processes import is_alive
-from .series import Series
+from .series import Phase
 
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _LARGEST = 16 << 20  # of run.json
@@ -42,10 +42,14 @@ class Run:
         self._clear()
 
     def _clear(self):
-        self.series, self.snapshots, self._damaged = {}, [], 0
-        self._columns = {}  # the same Series by phase and name
+        self._phases, self.snapshots, self._damaged = {}, [], 0
         self._end = None
         self.iteration, self.time = 0, None
+
+    @property
+    def series(self):
+        """Series by name, as the class says. A figure that is void has none."""
+        return {f"{name}/{figure}": series for name, phase in self._phases.items() for figure, series in phase.series.items() if len(series)}
 
     @property
     def problems(self):
@@ -129,27 +133,22 @@ class Run:
 
     def _phase(self, net):
         """test for a single net. When the second one appears, the figures of the first get another name."""
-        if net and "test" in self._columns:
-            columns = self._columns["test0"] = self._columns.pop("test")
-            self.series = {name: series for name, series in self.series.items() if not name.startswith("test/")}
-            self.series.update({f"test0/{name}": series for name, series in columns.items()})
-        return f"test{net}" if net or "test0" in self._columns else "test"
+        if net and "test" in self._phases:
+            self._phases["test0"] = self._phases.pop("test")
+        return f"test{net}" if net or "test0" in self._phases else "test"
 
     def _void(self, step):
         """A resumed run repeats the iterations from `step` on."""
-        for series in self.series.values():
-            series.cut(step)
+        for phase in self._phases.values():
+            phase.cut(step)
         self.snapshots = [snapshot for snapshot in self.snapshots if snapshot[0] <= step]
 
     def _add(self, phase, line, step, time):
-        columns = self._columns.setdefault(phase, {})
-        for values in (line, line.get("outputs", {})):
-            for name, value in values.items():
-                if values is line and name in OTHERS:
-                    continue
-                number = value if type(value) is float else number_of(value)  # pylint: disable=unidiomatic-typecheck  # the usual case
-                if number is None:
-                    continue
-                if name not in columns:
-                    columns[name] = self.series[f"{phase}/{name}"] = Series()
-                columns[name].append(step, time, number)
+        merged = {**line, **line.get("outputs", {})}
+        figures = {name: value for name, value in merged.items() if type(value) is float}  # pylint: disable=unidiomatic-typecheck  # most are
+        figures.pop("time", None)
+        for name in merged.keys() - figures.keys() - OTHERS:
+            number = number_of(merged[name])
+            if number is not None:
+                figures[name] = number
+        self._phases.setdefault(phase, Phase()).add(step, time, figures)

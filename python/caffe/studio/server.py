@@ -13,7 +13,7 @@ from .jobs import Jobs
 from .pages import add_pages
 from .workspace import Workspace
 
-_LOOKS_EVERY = 1.0  # seconds, for jobs to start
+_LOOKS_EVERY = 2.0  # seconds, for jobs to start
 
 
 @dataclasses.dataclass
@@ -35,7 +35,7 @@ def make_app(studio, token, port, hosts):
     app = FastAPI(title="Cortado studio", version=__version__, docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
     add_pages(studio)
     add_files(app, studio.workspace)
-    ui.run_with(app, title="Cortado studio", favicon="☕", reconnect_timeout=20)
+    ui.run_with(app, title="Cortado studio", favicon="☕", reconnect_timeout=20, binding_refresh_interval=None)
     return Guard(app, token, port, hosts)
 
 

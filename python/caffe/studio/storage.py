@@ -21,6 +21,12 @@ def write_json(file, content):
     write_whole(file, json.dumps(content, indent=1))
 
 
+def note_in(notes, run):
+    """{"tags": [...], "note": ...} of a run, from Notes.all()."""
+    found = notes.get(run)
+    return found if isinstance(found, dict) and {"tags", "note"} <= found.keys() else {"tags": [], "note": ""}
+
+
 class Notes:
     """Tags and notes of runs, in a file of the workspace: run folders are not changed.
 
@@ -31,11 +37,12 @@ class Notes:
         self._file = file
         self._stamp, self._content = None, {}
 
-    def _all(self):
+    def all(self):
+        """All notes, the same dict as long as nothing changes."""
         try:
             stamp = os.stat(self._file).st_mtime_ns
         except OSError:
-            return {}
+            stamp = 0
         if stamp != self._stamp:
             content = read_json(self._file, {})
             self._content = content if isinstance(content, dict) else {}
@@ -44,12 +51,11 @@ class Notes:
 
     def of(self, run):
         """{"tags": [...], "note": ...} of a run."""
-        found = self._all().get(run)
-        return found if isinstance(found, dict) and {"tags", "note"} <= found.keys() else {"tags": [], "note": ""}
+        return note_in(self.all(), run)
 
     def set(self, run, tags, note):
         os.makedirs(os.path.dirname(self._file), exist_ok=True)
         with locked(self._file + ".lock"):
             self._stamp = None
-            content = {**self._all(), run: {"tags": list(tags), "note": note}}
+            content = {**self.all(), run: {"tags": list(tags), "note": note}}
             write_json(self._file, content)

@@ -62,15 +62,22 @@ async def show(studio, name):
     with ui.tabs().props("dense no-caps align=left") as tabs:
         for title in ("Curves", "Plan", "Definitions", "Sessions"):
             ui.tab(title)
+    waiting = {"Plan": _plan, "Definitions": _definitions, "Sessions": _sessions}
+    panels = {}
     with ui.tab_panels(tabs, value="Curves", animated=False).classes("w-full"):
         with ui.tab_panel("Curves"):
             update = _curves(one)
-        with ui.tab_panel("Plan"):
-            _plan(one)
-        with ui.tab_panel("Definitions"):
-            _definitions(one)
-        with ui.tab_panel("Sessions"):
-            _sessions(one)
+        for title in waiting:
+            with ui.tab_panel(title) as panels[title]:
+                pass
+
+    def fill(event):
+        show_tab = waiting.pop(event.value, None)
+        if show_tab:
+            with panels[event.value]:
+                show_tab(one)
+
+    tabs.on_value_change(fill)
 
     def tell():
         state.text = one.state

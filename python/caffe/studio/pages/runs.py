@@ -6,9 +6,10 @@ from nicegui import run, ui
 from ... import Error
 from ...runs.definitions import differences
 from .. import charts
+from ..storage import note_in
 from . import page
 
-_EVERY = 3  # seconds
+_EVERY = 6  # seconds
 _SHOWN_FIRST = ("test/accuracy", "test/detection_eval", "test/loss", "train/smoothed_loss")
 
 _LINK = """p => {
@@ -19,9 +20,9 @@ _LINK = """p => {
 }"""
 
 
-def _row(studio, summary):
+def _row(studio, summary, notes):
     name = studio.workspace.relative(summary.folder)
-    notes = studio.workspace.notes.of(name)
+    notes = note_in(notes, name)
     session = summary.session
     return {"id": name, "run": name, "state": summary.state, "iteration": summary.iteration, "share": summary.share,
             "begun": str(session.get("start", "")).replace("T", " ").rstrip("Z"), "type": session.get("solver_type", ""),
@@ -31,6 +32,23 @@ def _row(studio, summary):
 
 def _time(seconds):
     return datetime.datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S") if seconds else ""
+
+
+class _Table:
+    """The rows of all runs, which are made again only if something has changed."""
+
+    def __init__(self, studio):
+        self._studio, self._seen, self._rows = studio, None, []
+
+    def rows(self):
+        """A list of dicts, the same one as long as nothing changes."""
+        summaries, notes = self._studio.workspace.summaries(), self._studio.workspace.notes.all()
+        seen = [id(one) for one in (notes, *summaries)]
+        if seen != self._seen:
+            # Their being held keeps the numbers from being those of other objects later.
+            self._seen, self._held = seen, (notes, summaries)
+            self._rows = [_row(self._studio, summary, notes) for summary in summaries]
+        return self._rows
 
 
 def _columns(rows):
@@ -57,7 +75,8 @@ def _columns(rows):
 
 @page("/", "Runs", "show_chart", 1)
 async def show(studio):
-    rows = await run.io_bound(lambda: [_row(studio, summary) for summary in studio.workspace.summaries()])
+    table = _Table(studio)
+    rows = await run.io_bound(table.rows)
     if not rows:
         ui.label("No run yet").classes("title")
         ui.label("A training writes one with --run_dir, and caffe train FOLDER always. Make a model of photographs under Data.").classes("soft")
@@ -88,12 +107,15 @@ async def show(studio):
         await run.io_bound(studio.workspace.notes.set, row["id"], tags, row.get("note") or "")
 
     async def refresh():
-        new = {row["id"]: row for row in await run.io_bound(lambda: [_row(studio, summary) for summary in studio.workspace.summaries()])}
+        found = await run.io_bound(table.rows)
+        if found is grid.options["rowData"]:
+            return
+        new = {row["id"]: row for row in found}
         old = {row["id"]: row for row in grid.options["rowData"]}
         changed = {"update": [row for name, row in new.items() if name in old and old[name] != row],
                    "add": [row for name, row in new.items() if name not in old], "remove": [row for name, row in old.items() if name not in new]}
         if any(changed.values()):
-            grid.options["rowData"] = list(new.values())
+            grid.options["rowData"] = found
             grid.run_grid_method("applyTransaction", changed)
 
     async def show_comparison():
@@ -103,6 +125,14 @@ async def show(studio):
     grid.on("cellValueChanged", note)
     compare.on_click(show_comparison)
     ui.timer(_EVERY, refresh)
+    hidden = ui.element("div").style("display: none").props("aria-hidden=true")
+    ui.timer(1, lambda: _load_charts(hidden), once=True)
+
+
+def _load_charts(place):
+    """Makes the browser load the library of charts, which a run's page needs at once."""
+    with place:
+        ui.echart({})
 
 
 async def _compare(studio, place, names):
