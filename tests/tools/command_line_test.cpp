@@ -128,7 +128,8 @@ TEST_F(CommandLineTest, HelpIsNoError) {
 
 TEST_F(CommandLineTest, SuggestsCommandsAndFlags) {
   ExpectFailure("trian", "Unknown action: trian; did you mean 'train'?");
-  ExpectFailure("predict", "Unknown action: predict; that is caffe classify, caffe detect, or caffe segment");
+  ExpectFailure("predict",
+                "Unknown action: predict; that is caffe classify, caffe detect, or caffe segment");
   ExpectFailure("evaluate", "--model is missing; give the net prototxt");
   ExpectFailure("help trian", "did you mean 'train'?");
   ExpectFailure("xyzzy", "help, import, layers, new, plan, segment, serve, studio, sweep, test");
@@ -136,6 +137,12 @@ TEST_F(CommandLineTest, SuggestsCommandsAndFlags) {
   ExpectFailure("train -slover x", "unknown flag --slover; did you mean '--solver'?");
   ExpectFailure("train -minloglevl=1", "did you mean '--minloglevel'?");
   ExpectFailure("train solver=solver.prototxt", "did you mean '--solver=solver.prototxt'?");
+}
+
+TEST_F(CommandLineTest, WordsWithAnEqualsSignAreFieldsAndNamesWhereACommandTakesThem) {
+  ExpectFailure("plan solver.prototxt net=a.prototxt", "did you mean '--net=a.prototxt'?");
+  ExpectFailure("serve net=missing.prototxt", "missing.prototxt: there is no such file or folder");
+  ExpectFailure("sweep missing.prototxt net=a,b type=SGD,Adam", "caffe sweep: ");
 }
 
 TEST_F(CommandLineTest, SuggestsWhereAValueBelongs) {

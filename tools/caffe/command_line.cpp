@@ -201,6 +201,7 @@ std::string CommandLine::FlagOfNumber(const std::string& word) const {
 // Rejects words after the command that its positional options do not take.
 void CommandLine::CheckPlainWords() const {
   size_t places = 0;
+  bool takes_assignments = false;      // words such as base_lr=0.1
   const CLI::Option* given = nullptr;  // a positional option that was given as a flag
   for (const CLI::Option* option : command_app_->get_options()) {
     const bool is_given = std::any_of(flags_.begin(), flags_.end(), [&](const Flag& flag) {
@@ -208,14 +209,15 @@ void CommandLine::CheckPlainWords() const {
     });
     if (option->get_positional() && is_given) given = option;
     if (option->get_positional() && !is_given) {
+      takes_assignments |= option->get_type_name().find('=') != std::string::npos;
       places += static_cast<size_t>(option->get_items_expected_max());
     }
   }
   for (size_t i = 1; i < plain_words_.size(); ++i) {
     const std::string& word = plain_words_[i];
     const size_t equals = word.find('=');
-    const bool lacks_dashes =
-        equals != std::string::npos && Find(word.substr(0, equals)) != nullptr;
+    const bool lacks_dashes = !takes_assignments && equals != std::string::npos &&
+                              Find(word.substr(0, equals)) != nullptr;
     const std::string flag = lacks_dashes ? "--" + word : FlagOfNumber(word);
     Require(i <= places && !lacks_dashes, "caffe ", WordsOf(command_app_->get_name()), ": '", word,
             "' is neither a flag nor its value; ",
