@@ -37,6 +37,17 @@ for layer in net.layers:
 net.save(sys.argv[2])
 """
 
+# caffe export writes a fixed batch.
+ANY_BATCH = """
+import sys
+import onnx
+model = onnx.load(sys.argv[1])
+for value in (*model.graph.input, *model.graph.output):
+    value.type.tensor_type.shape.dim[0].dim_param = "N"
+del model.graph.value_info[:]
+onnx.save(model, sys.argv[1])
+"""
+
 
 def body_of(shape, binary):
     """A request for one item, and its headers."""
@@ -127,6 +138,7 @@ def main():
         package = pathlib.Path(options.caffe).resolve().parents[1] / "python"
         subprocess.run([options.python, "-c", WEIGHTS, net, weights], check=True, env={**environment, "PYTHONPATH": str(package)}, capture_output=True)
         subprocess.run([options.caffe, "export", net, f"--weights={weights}", f"--output={onnx}"], check=True, env=environment, capture_output=True)
+        subprocess.run([options.python, "-c", ANY_BATCH, onnx], check=True)
         shape = input_shape(net)
         (place / "settings.json").write_text(json.dumps({"http_port": options.port + 1, "grpc_port": options.port + 2, "metrics_port": options.port + 3,
                                                          "parallel_workers": 0, "debug": False}))

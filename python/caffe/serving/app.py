@@ -22,7 +22,7 @@ _LENGTH = "Inference-Header-Content-Length"
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a client may ask for.
+    """Limits for clients.
 
     body: bytes in a request
     queue: requests that may wait for each model

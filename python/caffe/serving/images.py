@@ -27,7 +27,7 @@ class ImageQuestion:
         return {self._model.inputs[0].name: values[None]}, (extents, seen)
 
     def answer(self, arrays, place, top, threshold):
-        """What clients are told: classes, detections or shares of the pixels."""
+        """The answer for clients: classes, detections or shares of the pixels."""
         output, = self._model.outputs
         values = arrays[output.name]
         (height, width), seen = place

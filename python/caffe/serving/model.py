@@ -81,7 +81,7 @@ class Model:
             _replace(self.info, over)
         self.labels = list(labels) or list(self.info.label)
         types = {top: layer.type for layer in self._net.definition.layer for top in layer.top}
-        # Rows of detections have seven numbers, of which the first says of which item.
+        # Rows of detections have seven numbers; the first one is the number of the item.
         self.detections = {output for output in self._net.outputs if types.get(output, "").endswith("DetectionOutput")}
         self._rows = self._rows_of_items()
         self.max_batch = max_batch if self._rows else 0

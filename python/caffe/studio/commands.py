@@ -8,7 +8,7 @@ from .. import Error
 
 
 async def answer(*words, working=None, limit=600):
-    """What a command prints. Raises Error with what it prints to standard error if it fails, or takes more than `limit` seconds."""
+    """The output of a command. Raises Error with what it prints to standard error if it fails, or takes more than `limit` seconds."""
     process = await asyncio.create_subprocess_exec(*map(str, words), cwd=working, stdin=asyncio.subprocess.DEVNULL,
                                                    stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
                                                    env={**os.environ, "PYTHON": sys.executable, "GLOG_minloglevel": "1"})

@@ -7,7 +7,7 @@ from fastapi.responses import FileResponse, PlainTextResponse, Response
 from .. import Error
 from .pictures import thumbnail
 
-# What is shown, and not only downloaded. A page runs without access to the studio, as if it came from elsewhere.
+# These are shown, and not only downloaded. A page runs without access to the studio, as if it came from elsewhere.
 _SHOWN = {".html": "text/html", ".json": "application/json", ".txt": "text/plain", ".png": "image/png", ".jpg": "image/jpeg", ".svg": "image/svg+xml"}
 _HEADERS = {"Content-Security-Policy": "sandbox allow-scripts; default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
             "X-Content-Type-Options": "nosniff"}

@@ -51,7 +51,7 @@ class Jobs:
         self._lock = threading.Lock()
         self._children = {}
 
-    # What there is
+    # Reading
 
     def all(self):
         """(Job, state) of each, in the order in which they run. States: "queued", "running", "paused", "done", "failed", "cancelled"."""
@@ -76,7 +76,7 @@ class Jobs:
         return Job(**content)
 
     def state(self, job):
-        """What has become of a job."""
+        """The state of a job, as all() lists them."""
         if self._is_running(job.id) or self._is_starting(job):
             return "running"
         if job.wish and (job.waits or self.status(job) is not None):
@@ -126,7 +126,7 @@ class Jobs:
         finally:
             os.close(lock)
 
-    # What users do
+    # For users
 
     def add(self, kind, title, words, working, result="", resume=(), after=""):
         """Queues a command. Returns its Job. after: id of a job that has to be done before."""
@@ -175,7 +175,7 @@ class Jobs:
             return False
         return True
 
-    # What the studio does
+    # For the studio
 
     def start_next(self):
         """Starts jobs as long as there are free slots. Returns those that were started. Call it often."""

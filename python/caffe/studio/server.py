@@ -18,7 +18,7 @@ _LOOKS_EVERY = 2.0  # seconds, for jobs to start
 
 @dataclasses.dataclass
 class Studio:
-    """What pages work with. program: the program `caffe`."""
+    """Everything that pages work with. program: the program `caffe`."""
     workspace: Workspace
     jobs: Jobs
     program: str

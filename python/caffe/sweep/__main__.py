@@ -70,7 +70,7 @@ def _metric(solver, wanted):
 
 
 def _definition(options):
-    """What the options say, after a look at the solver."""
+    """The sweep that the options describe, checked against the solver."""
     from .space import grid, read_parameters
     from .study import Definition, digest_of
 

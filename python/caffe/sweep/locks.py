@@ -7,7 +7,7 @@ from .._locks import open_lock, wait_for_lock
 
 
 class JournalLock(JournalFileOpenLock):
-    """Optuna's own locks are files that a killed process leaves behind; this one is the kernel's."""
+    """Optuna's own locks are files, which stay when a process is killed; this one is the kernel's."""
 
     def __init__(self, file):
         super().__init__(file)

@@ -1,4 +1,4 @@
-"""Ends trials that fall behind."""
+"""Ends trials that are worse than others."""
 import optuna
 
 from .. import InvalidArgument
@@ -44,7 +44,7 @@ class Halving(optuna.pruners.BasePruner):
 
     @staticmethod
     def _value_at(trial, rung):
-        """What a trial reported when it reached the rung."""
+        """The value that a trial reported when it reached the rung."""
         return next((value for step, value in sorted(trial.intermediate_values.items()) if step >= rung), None)
 
 

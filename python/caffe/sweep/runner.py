@@ -77,7 +77,7 @@ class Runner:
             self._require_success(why)
 
     def _follow(self, training, trial):
-        """Reports the tests of a training, and ends it if it falls behind. Returns the best value, and whether it fell behind."""
+        """Reports the tests of a training, and ends it if it is worse than others. Returns the best value, and true if it was ended."""
         definition = self._study.definition
         better = min if definition.falls else max
         known = dict(self._study.optuna.trials[trial.number].intermediate_values)

@@ -1,4 +1,4 @@
-"""What varies in a sweep: values and ranges of fields of the solver and its net."""
+"""The space of a sweep: values and ranges of fields of the solver and its net."""
 import dataclasses
 import math
 import re

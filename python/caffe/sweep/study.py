@@ -25,7 +25,7 @@ _FREE = ("trials", "version")
 
 @dataclasses.dataclass
 class Definition:
-    """What a sweep tries.
+    """The content of sweep.json.
 
     solver: file name
     parameters: words, as read_parameters takes them

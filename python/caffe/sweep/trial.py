@@ -45,8 +45,8 @@ class Training:
             shutil.rmtree(self.run.folder, ignore_errors=True)
 
     def tests(self, series, stop):
-        """Yields (iteration, value) of each test, as they come, until the training ends. `series`: names of the metric, of which
-        the run has one. `stop`: an Event that ends the training early."""
+        """Yields (iteration, value) of each test, as they come, until the training ends. `series`: names of the metric; the run has
+        one of them. `stop`: an Event that ends the training early."""
         seen = -1
         while True:
             ended = self._process.poll() is not None

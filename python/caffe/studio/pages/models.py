@@ -34,7 +34,7 @@ def _weights(studio, name):
 
 
 def _task(folder):
-    """What a model answers, by the data that it is trained with, or else by its last layer."""
+    """The task of a model, by the data that it is trained with, or else by its last layer."""
     file = folder / "train_val.prototxt"
     net = drawing.read_net((file if file.exists() else folder / "deploy.prototxt").read_text(encoding="utf-8", errors="replace"))
     types = {layer.type for layer in net.layer}

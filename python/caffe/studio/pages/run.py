@@ -37,7 +37,7 @@ def _clock(seconds):
 
 
 class _View:
-    """What the user has chosen to see of the curves."""
+    """The user's choices for the curves."""
 
     def __init__(self):
         self.axis, self.is_log, self.weight = "iterations", False, 0.0
