@@ -52,7 +52,7 @@ def test_values_are_those_of_the_trainings(place, capsys):
     found = results()
     assert [(number, state) for number, state, *_ in found] == [(0, "complete"), (1, "complete"), (2, "complete")]
     assert {row["iterations"] for row in rows(Study("sweep"))} == {16}
-    assert [chosen for *_, chosen in found] == [{"base_lr": "0.001"}, {"base_lr": "0.05"}, {"base_lr": "0.2"}]
+    assert sorted(chosen["base_lr"] for *_, chosen in found) == ["0.001", "0.05", "0.2"]
     for number, _, value, chosen in found:
         solver = caffe.get_solver("solver.prototxt", set=chosen)
         solver.solve()
@@ -68,14 +68,16 @@ def test_values_are_those_of_the_trainings(place, capsys):
 def test_trials_that_fall_behind_end_early_and_may_be_continued(place):
     (place / "solver.prototxt").write_text(SOLVER.replace("snapshot_after_train: false", "").replace("max_iter: 16", "max_iter: 4000"))
     assert sweep("solver.prototxt", "base_lr=0.02,0.001,0.002,0.003,0.004", "--sampler=grid") == 0
-    assert [state for _, state, *_ in results()] == ["complete", *["behind"] * 4]
+    rates = {chosen["base_lr"]: (number, state) for number, state, _, chosen in results()}
+    assert rates["0.02"][1] == "complete"
+    rate, number = next((rate, number) for rate, (number, state) in rates.items() if state == "behind")
 
     def train(*options):
-        subprocess.run([CAFFE, "train", "--solver=solver.prototxt", "--set", "base_lr=0.001", "--set", "metric=loss", "--set", "random_seed=1",
+        subprocess.run([CAFFE, "train", "--solver=solver.prototxt", "--set", f"base_lr={rate}", "--set", "metric=loss", "--set", "random_seed=1",
                         *options], check=True, capture_output=True)
 
     train("--set", "snapshot_prefix=whole")
-    states = place / "sweep" / "0001" / "snapshots"
+    states = place / "sweep" / f"{number:04}" / "snapshots"
     assert list(states.glob("*.solverstate")), "it has ended with a snapshot"
     train("--set", f"snapshot_prefix={states}/trial", "--auto_resume")
     assert (states / "trial_iter_4000.caffemodel").read_bytes() == (place / "whole_iter_4000.caffemodel").read_bytes()
@@ -119,18 +121,25 @@ def test_a_journal_whose_last_line_is_torn(place):
 
 def test_trials_that_fail(place, capsys):
     assert sweep("solver.prototxt", "layer[ip].inner_product_param.num_output=1,2,3,4,5", "--sampler=grid") == 0
-    assert [(state, value is None) for _, state, value, _ in results()] == [("complete", False), *[("failed", True)] * 4]
-    assert ("trial 1 failed after 0 iterations: layer[ip].inner_product_param.num_output=2: caffe train: net.prototxt:5:1: layer 'loss' "
+    assert {chosen["layer[ip].inner_product_param.num_output"]: (state, value is None) for _, state, value, chosen in results()} == {
+        "1": ("complete", False), **{number: ("failed", True) for number in "2345"}}
+    assert (" failed after 0 iterations: layer[ip].inner_product_param.num_output=2: caffe train: net.prototxt:5:1: layer 'loss' "
             "(EuclideanLoss): the bottoms have shapes 4x2 and 4x1") in capsys.readouterr().out
 
 
+def test_trials_that_diverge_are_bad_ones(place, capsys):
+    """Optuna does not learn from trials that have failed, so they are stored as ended early."""
+    (place / "solver.prototxt").write_text(SOLVER.replace("max_iter: 16", "max_iter: 400"))
+    assert sweep("solver.prototxt", "base_lr=0.01,1e6", "--sampler=grid", "--pruner=none") == 0
+    assert {chosen["base_lr"]: state for _, state, _, chosen in results()} == {"0.01": "complete", "1e6": "diverged"}
+    assert " diverged" in capsys.readouterr().out
+    assert optuna.trial.TrialState.FAIL not in [trial.state for trial in Study("sweep").optuna.trials]
+
+
 def test_a_sweep_whose_first_trials_all_fail_ends(place, capsys):
-    net = place / "net.prototxt"
-    net.write_text(NET.replace('value: 0.5', 'value: 1e30'))
-    assert sweep("solver.prototxt", "base_lr=1e10..1e20:log") == 1
-    error = capsys.readouterr().err
-    assert "the first 3 trials have all failed, the last one because of: " in error
-    assert len(results()) == 3
+    assert main(["--program", "/bin/false", "solver.prototxt", "base_lr=0.01..0.02"]) == 1
+    assert "the first 3 trials have all failed, the last one because of: status 1; see log.txt" in capsys.readouterr().err
+    assert [state for _, state, *_ in results()] == ["failed"] * 3
 
 
 @pytest.mark.parametrize("words, why", [

@@ -1,7 +1,9 @@
 """Results of a sweep."""
 from optuna.trial import TrialState
 
-_WORDS = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "behind", TrialState.FAIL: "failed", TrialState.RUNNING: "running"}
+_WORDS = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "behind", TrialState.RUNNING: "running", TrialState.FAIL: "failed"}
+# The best first; "diverged" is a trial that was ended by its own error, after it had begun to learn.
+_ORDER = ["complete", "behind", "running", "diverged", "failed"]
 
 
 def rows(study):
@@ -14,11 +16,11 @@ def rows(study):
         if trial.state == TrialState.WAITING:
             continue
         tests = trial.intermediate_values
-        found.append({"number": trial.number, "state": _WORDS[trial.state], "value": better(tests.values(), default=None),
+        found.append({"number": trial.number, "state": "diverged" if trial.state == TrialState.PRUNED and "why" in trial.user_attrs else _WORDS[trial.state],
+                      "value": better(tests.values(), default=None),
                       "iterations": trial.user_attrs.get("iterations", max(tests, default=0)), "values": dict(trial.params),
                       "why": trial.user_attrs.get("why", "")})
-    order = list(_WORDS.values())
-    return sorted(found, key=lambda row: (order.index(row["state"]), row["value"] is None,
+    return sorted(found, key=lambda row: (_ORDER.index(row["state"]), row["value"] is None,
                                           0 if row["value"] is None else row["value"] if falls else -row["value"], row["number"]))
 
 

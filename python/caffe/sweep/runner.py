@@ -71,6 +71,9 @@ class Runner:
             self._end(trial, values, TrialState.COMPLETE, best, best, iterations)
         elif self._stop.is_set():
             self._study.leave(trial)  # continues with the next `caffe sweep`
+        elif training.status and iterations > 0:
+            # Optuna learns nothing from a trial that has failed, but takes one that was ended early for a bad one.
+            self._end(trial, values, TrialState.PRUNED, None, best, iterations, why=training.last_words())
         else:
             why = training.last_words() if training.status or best is not None else f"no test has given a finite {definition.metric}"
             self._end(trial, values, TrialState.FAIL, None, None, iterations, why=why)
@@ -100,7 +103,7 @@ class Runner:
     def _end(self, trial, values, state, value, best, iterations, **why):
         self._study.end(trial, state, value, iterations=iterations, **why)
         self._ended += 1
-        words = {TrialState.COMPLETE: "", TrialState.PRUNED: " behind", TrialState.FAIL: " failed"}[state]
+        words = {TrialState.COMPLETE: "", TrialState.PRUNED: " diverged" if why else " behind", TrialState.FAIL: " failed"}[state]
         number = "" if best is None else f" {self._study.definition.metric} {best:.6g}"
         self._say(f"trial {trial.number}{words}{number} after {iterations} iterations: "
                   + " ".join(f"{field}={chosen}" for field, chosen in values.items()) + "".join(f": {text}" for text in why.values()))

@@ -80,8 +80,9 @@ class Study:
                 direction="minimize" if self.definition.falls else "maximize",
                 pruner=make_pruner(self.definition.pruner, self.definition.first, self.definition.last))
             if points and not self.optuna.get_trials(deepcopy=False):
-                for point in points:
-                    self.optuna.enqueue_trial(point)
+                # In a random order, so that the first trials, which all others are compared with, are not of one corner.
+                for index in np.random.default_rng(self.definition.seed).permutation(len(points)):
+                    self.optuna.enqueue_trial(points[index])
         self._mine = {}  # descriptors of the locks of the trials that this process runs
 
     def _path(self, *names):
