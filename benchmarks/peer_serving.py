@@ -40,8 +40,15 @@ net.save(sys.argv[2])
 # caffe export writes a fixed batch.
 ANY_BATCH = """
 import sys
+import numpy
 import onnx
 model = onnx.load(sys.argv[1])
+batch = model.graph.input[0].type.tensor_type.shape.dim[0].dim_value
+shapes = {node.input[1] for node in model.graph.node if node.op_type == "Reshape"}
+for constant in model.graph.initializer:
+    values = onnx.numpy_helper.to_array(constant)
+    if constant.name in shapes and values[0] == batch:
+        constant.CopyFrom(onnx.numpy_helper.from_array(numpy.array([-1, *values[1:]], values.dtype), constant.name))
 for value in (*model.graph.input, *model.graph.output):
     value.type.tensor_type.shape.dim[0].dim_param = "N"
 del model.graph.value_info[:]
