@@ -1,4 +1,5 @@
-"""Sockets of the commands that are servers."""
+"""Sockets and callers of the commands that are servers."""
+import hmac
 import socket
 
 from ._caffe import IoError
@@ -20,3 +21,14 @@ def url_of(listening):
     """The address of a bound socket, as browsers take it."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def foreign_origin(headers):
+    """The site whose page sends a request, if that is not a page of this server; otherwise "". headers: a mapping."""
+    origin = headers.get("origin")
+    return origin[:100] if origin and origin.partition("://")[2] != headers.get("host") else ""
+
+
+def is_same(given, secret):
+    """Compares texts in a time that does not tell how much of them agrees."""
+    return hmac.compare_digest(given.encode(), secret.encode())

@@ -4,9 +4,9 @@ import math
 import os
 
 try:  # three times as fast
-    from orjson import loads as loads
+    from orjson import loads
 except ImportError:
-    from json import loads as loads
+    from json import loads
 
 from .lines import GrowingLines
 from .processes import is_alive
@@ -15,7 +15,7 @@ from .series import Phase
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _LARGEST = 16 << 20  # of run.json
 # Keys of a line that are no figures.
-OTHERS = {"event", "time", "iteration", "outputs", "net"}
+_OTHERS = {"event", "time", "iteration", "outputs", "net"}
 
 
 def number_of(value):
@@ -23,6 +23,18 @@ def number_of(value):
     if isinstance(value, str):
         return _NOT_FINITE.get(value)
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def figures_of(line):
+    """{name: number} of a line and its outputs, which come before figures of the same name."""
+    merged = {**line, **line.get("outputs", {})}
+    figures = {name: value for name, value in merged.items() if type(value) is float}  # pylint: disable=unidiomatic-typecheck  # most are
+    figures.pop("time", None)
+    for name in merged.keys() - figures.keys() - _OTHERS:
+        number = number_of(merged[name])
+        if number is not None:
+            figures[name] = number
+    return figures
 
 
 class Run:
@@ -144,11 +156,4 @@ class Run:
         self.snapshots = [snapshot for snapshot in self.snapshots if snapshot[0] <= step]
 
     def _add(self, phase, line, step, time):
-        merged = {**line, **line.get("outputs", {})}
-        figures = {name: value for name, value in merged.items() if type(value) is float}  # pylint: disable=unidiomatic-typecheck  # most are
-        figures.pop("time", None)
-        for name in merged.keys() - figures.keys() - OTHERS:
-            number = number_of(merged[name])
-            if number is not None:
-                figures[name] = number
-        self._phases.setdefault(phase, Phase()).add(step, time, figures)
+        self._phases.setdefault(phase, Phase()).add(step, time, figures_of(line))

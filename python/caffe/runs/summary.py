@@ -2,7 +2,7 @@
 import dataclasses
 import os
 
-from .run import OTHERS, Run, loads, number_of
+from .run import Run, figures_of, loads
 
 _TAIL = 1 << 16  # bytes at the end of metrics.jsonl, which hold the newest lines
 
@@ -59,11 +59,7 @@ def summarize(folder):
             if kind not in ("train", "test") or kind in seen:
                 continue
             seen.add(kind)
-            for values in (event, event.get("outputs", {})):
-                for name, value in values.items():
-                    number = number_of(value)
-                    if number is not None and (values is not event or name not in OTHERS):
-                        found.figures[f"{kind}/{name}"] = number
+            found.figures.update({f"{kind}/{name}": number for name, number in figures_of(event).items()})
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             continue
         if len(seen) == 2:

@@ -1,8 +1,7 @@
 """Refuses callers before their request is read."""
-import hmac
-
 from starlette.datastructures import Headers
 
+from .._listening import foreign_origin, is_same
 from .answers import Refusal
 
 
@@ -22,10 +21,9 @@ class Admission:
         await (refusal.answer() if refusal else self._app)(scope, receive, send)
 
     def _refusal(self, headers):
-        origin = headers.get("origin")
-        if origin and origin.partition("://")[2] != headers.get("host"):
-            return Refusal(403, f"requests from pages of {origin[:100]} are refused")
+        if origin := foreign_origin(headers):
+            return Refusal(403, f"requests from pages of {origin} are refused")
         given = headers.get("authorization", "").removeprefix("Bearer ")
-        if self._token and not hmac.compare_digest(given.encode(), self._token.encode()):
+        if self._token and not is_same(given, self._token):
             return Refusal(401, "give the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
         return None

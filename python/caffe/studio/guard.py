@@ -1,10 +1,11 @@
 """Admits the browser of the user who has started the studio, and nobody else."""
-import hmac
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse
+
+from .._listening import foreign_origin, is_same
 
 
 class Guard:
@@ -36,24 +37,21 @@ class Guard:
 
     def _answer(self, scope, headers):
         """A refusal, the redirection that sets the cookie, or None."""
-        host, origin = headers.get("host", ""), headers.get("origin")
+        host = headers.get("host", "")
         if self._hosts is not None and host not in self._hosts:
             return PlainTextResponse(f"this studio is not reached as {host[:100]}", 403)
-        if origin and origin.partition("://")[2] != host:
-            return PlainTextResponse(f"requests from pages of {origin[:100]} are refused", 403)
+        if origin := foreign_origin(headers):
+            return PlainTextResponse(f"requests from pages of {origin} are refused", 403)
         query = parse_qsl(scope.get("query_string", b"").decode("latin-1"))
         given = dict(query).get("token")
-        if given is not None and scope["type"] == "http" and self._is_token(given):
+        if given is not None and scope["type"] == "http" and is_same(given, self._token):
             rest = urlencode([pair for pair in query if pair[0] != "token"])
             answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
-        if not self._is_token(self._cookie_in(headers)):
+        if not is_same(self._cookie_in(headers), self._token):
             return PlainTextResponse("open the address that caffe studio has printed: it has the token", 401)
         return None
-
-    def _is_token(self, text):
-        return hmac.compare_digest(text.encode(), self._token.encode())
 
     def _cookie_in(self, headers):
         try:
