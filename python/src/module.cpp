@@ -50,4 +50,6 @@ PYBIND11_MODULE(_caffe, module) {
   caffe::python::BindDefinitions(module);
   caffe::python::BindSolver(module);
   caffe::python::RefuseUnmadeObjects(module);
+  const int is_refused = Py_AtExit(&caffe::python::GilReleased::AtInterpretersEnd);
+  CAFFE_ASSERT(is_refused == 0);
 }

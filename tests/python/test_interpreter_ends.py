@@ -8,9 +8,9 @@ import pytest
 from built_package import PACKAGE
 
 NET = """
-layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 64 dim: 100 } } }
-layer { name: "f" type: "InnerProduct" bottom: "x" top: "f" inner_product_param { num_output: 100 weight_filler { type: "xavier" } } }
-%s
+layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: %(size)d dim: %(size)d } } }
+layer { name: "f" type: "InnerProduct" bottom: "x" top: "f" inner_product_param { num_output: %(size)d weight_filler { type: "xavier" } } }
+%(layer)s
 layer { name: "loss" type: "Reduction" bottom: "f" top: "loss" loss_weight: 1 }
 """
 PYTHON_LAYER = 'layer { name: "same" type: "Python" bottom: "f" top: "f" python_param { module: "same" layer: "Same" } }'
@@ -38,10 +38,12 @@ FORWARD = SCRIPT % ('net = caffe.Net("net.prototxt", caffe.TRAIN)', "net.forward
 STEP = SCRIPT % ('solver = caffe.get_solver("solver.prototxt")', "solver.step(1)")
 
 
+# 2000: multiplies matrices, for long, in buffers of a library that frees them when the process ends.
+@pytest.mark.parametrize("size", [100, 2000])
 @pytest.mark.parametrize("script", [FORWARD, STEP], ids=["forward", "step"])
 @pytest.mark.parametrize("layer", ["", PYTHON_LAYER], ids=["plain", "python-layer"])
-def test_a_thread_that_computes(script, layer, tmp_path):
-    (tmp_path / "net.prototxt").write_text(NET % layer)
+def test_a_thread_that_computes(script, layer, size, tmp_path):
+    (tmp_path / "net.prototxt").write_text(NET % {"layer": layer, "size": size})
     (tmp_path / "same.py").write_text(LAYER)
     (tmp_path / "solver.prototxt").write_text('net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 1000000 '
                                               'snapshot_after_train: false')
