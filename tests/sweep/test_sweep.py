@@ -106,6 +106,15 @@ def test_a_sweep_that_is_continued_is_the_same_as_one_in_one_go(place):
     assert sweep("parts", "--resume", "--trials=13") == 0 and len(results("parts")) == 13
 
 
+def test_a_sweep_is_continued_from_elsewhere(place, monkeypatch):
+    assert sweep("solver.prototxt", "base_lr=0.001..0.2:log", "--trials=2", "--pruner=none", "--output=parts") == 0
+    (place / "other").mkdir()
+    monkeypatch.chdir(place / "other")
+    assert sweep("../parts", "--resume", "--trials=3") == 0
+    monkeypatch.chdir(place)
+    assert [state for _, state, *_ in results("parts")] == ["complete"] * 3
+
+
 def test_several_at_a_time_lose_no_trial(place):
     assert sweep("solver.prototxt", "base_lr=0.001..0.2:log", "--trials=9", "--jobs=3", "--pruner=none") == 0
     assert [(number, state) for number, state, *_ in results()] == [(number, "complete") for number in range(9)]

@@ -88,7 +88,7 @@ def _definition(options):
     interval = param.test_interval or (last // param.max_epoch if param.max_epoch else last)
     return Definition(solver=options.solver, parameters=options.parameters, metric=metric, falls=falls, trials=trials, seed=options.seed,
                       sampler=options.sampler, pruner=options.pruner, first=max(1, min(interval, last)), last=last,
-                      digest=digest_of(*_texts(options.solver), options.precision)), param
+                      digest=digest_of(*_texts(options.solver), options.precision), working=os.path.relpath(os.getcwd(), options.output)), param
 
 
 def _show(study, file):
@@ -116,6 +116,7 @@ def _run(options):
             _show(study, os.path.join(output, "sweep.html"))
             return
         options.solver = study.definition.solver
+        options.working = os.path.join(output, study.definition.working) if study.definition.working else ""
         _enter(options)
         wanted, param = study.definition, get_solver(options.solver).param
         if options.trials:

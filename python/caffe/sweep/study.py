@@ -20,7 +20,7 @@ from .space import grid, read_parameters
 _NAME = "sweep"
 _VERSION = 1
 # May differ when a sweep is continued.
-_FREE = ("trials", "version")
+_FREE = ("trials", "version", "working")
 
 
 @dataclasses.dataclass
@@ -33,6 +33,7 @@ class Definition:
     trials: how many
     first, last: iterations of a trial's first test after its begin, and of its last one
     digest: of the solver and its nets, so that a sweep is not continued with others
+    working: the folder at which paths in the solver begin, relative to the sweep's; "" in files of version 0.3
     """
     solver: str
     parameters: list
@@ -45,6 +46,7 @@ class Definition:
     first: int
     last: int
     digest: str
+    working: str = ""
     version: int = _VERSION
 
 
