@@ -16,6 +16,7 @@ import pytest
 from google.protobuf import text_format
 from PIL import Image, ImageDraw
 
+from caffe.model_folder.new import Wishes, preview
 from caffe.proto import caffe_pb2
 from programs import BINARIES, need_program
 
@@ -491,3 +492,32 @@ def test_deploy_takes_a_net_and_spares_it(folder):
     said = caffe(folder, "deploy", "m/train_val.prototxt", "--output=m/../m/train_val.prototxt", "--force", status=1)
     assert "is the net that was trained, which would be lost; give another --output" in said
     assert (folder / "m/train_val.prototxt").read_text() == before
+
+
+def listed(folder):
+    classes(folder)
+    (folder / "list.txt").write_text("".join(f"{name}/{number}.png {label}\n" for label, name in enumerate(COLOURS) for number in range(8)))
+    return folder / "list.txt"
+
+
+@pytest.mark.parametrize("make, task, most", [(classes, "classification", 6), (listed, "classification", 6), (voc, "detection", 4), (coco, "detection", 4),
+                                              (masks, "segmentation", 4)])
+def test_a_preview_takes_a_part_of_the_set(folder, make, task, most):
+    photographs = make(folder / "photos")
+    (folder / "model").mkdir()
+    plan = preview(photographs if isinstance(photographs, pathlib.Path) else folder / "photos", folder / "model", Wishes(val=0.5), BINARIES / "caffe", count=4)
+    assert plan.dataset.task == task and 2 <= plan.halves.train_count + plan.halves.val_count <= most
+    assert (folder / "model" / "train_val.prototxt").exists() and plan.dataset.classes
+
+
+def test_a_fine_tuning_goes_on_where_it_was(folder):
+    classes(folder / "photos")
+    caffe(folder, "new", "photos", "--epochs=4")
+    caffe(folder, "train", "photos_model", "--set", "max_epoch=1")
+    weights = next((folder / "photos_model" / "snapshots").glob("*_best.caffemodel")).rename(folder / "start.caffemodel")
+    for file in (folder / "photos_model" / "snapshots").iterdir():
+        file.unlink()
+    first = caffe(folder, "train", "photos_model", f"--weights={weights}", "--set", "max_epoch=2")
+    assert "copied" in first
+    again = caffe(folder, "train", "photos_model", f"--weights={weights}", "--auto_resume")
+    assert "copied" not in again, again

@@ -129,7 +129,7 @@ class Train : public Command {
     const ModelFolder folder(solver_);
     folder.Enter({&snapshot_, &weights_, &trace_, run_dir_.folder()});
     solver_ = "solver.prototxt";
-    auto_resume_ = snapshot_.empty() && weights_.empty();
+    auto_resume_ = auto_resume_ || (snapshot_.empty() && weights_.empty());
     run_dir_.NumberRuns("runs");
   }
 

@@ -1,6 +1,7 @@
 """Databases of images with boxes, made with convert_annoset."""
 from __future__ import annotations
 
+import copy
 import math
 import shutil
 import xml.etree.ElementTree as ElementTree
@@ -10,7 +11,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from .. import InvalidArgument
 from .databases import run
-from .datasets import Dataset, Halves, ImportOptions, beside, checked_names
+from .datasets import Dataset, Halves, ImportOptions, beside, checked_names, evenly
 
 _ORIENTATION = 0x0112  # EXIF tag; from 5 on, width and height are swapped
 
@@ -65,6 +66,12 @@ class Boxes(Dataset):
 
     def images(self) -> List[Path]:
         return list(self.items)
+
+    def sample(self, count: int, folder: Path) -> Dataset:
+        part = copy.copy(self)
+        part.items = dict(evenly(list(self.items.items()), count))
+        part.val_items = dict(evenly(list(self.val_items.items()), count))
+        return part
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
         if self.val_items:

@@ -80,6 +80,17 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
     return plan
 
 
+def preview(photographs: Path, folder: Path, wishes: Wishes, program: Path, count: int = 64) -> recipes.Plan:
+    """Makes the same model as make(), of about `count` of the images, in the existing folder `folder`: to look at its definitions
+    and at what its data layer gives. Raises as make() does."""
+    whole = open_dataset(photographs)
+    usual = _usual_side(whole)
+    net = zoo.net_named(wishes.net, whole.task) if wishes.net else zoo.choose(whole.task, usual)
+    images = folder / "images"
+    images.mkdir()
+    return _fill(folder, "preview", whole.sample(count, images), net, _side(net, usual, wishes.side), wishes, program)
+
+
 def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wishes: Wishes, program: Path) -> recipes.Plan:
     data = folder / "data"
     data.mkdir()

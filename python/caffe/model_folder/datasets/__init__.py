@@ -10,9 +10,11 @@ import pkgutil
 import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple, TypeVar
 
 from ... import InvalidArgument
+
+Item = TypeVar("Item")
 
 
 @dataclass
@@ -46,6 +48,10 @@ class Dataset:
 
     def images(self) -> List[Path]:
         """All image files, to determine their sizes."""
+        raise NotImplementedError
+
+    def sample(self, count: int, folder: Path) -> "Dataset":
+        """A set of about `count` of the images, evenly chosen, with the same classes. folder: an empty one, which the sample may use."""
         raise NotImplementedError
 
     def import_into(self, folder: Path, options: "ImportOptions") -> Halves:
@@ -84,6 +90,11 @@ def open_dataset(path: Path) -> Dataset:
 
 def _modules():
     return [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
+
+
+def evenly(items: Sequence[Item], count: int) -> List[Item]:
+    """At most `count` of the items, at equal distances."""
+    return list(items) if len(items) <= count else [items[index * len(items) // count] for index in range(count)]
 
 
 def beside(files: List[Path], seed: int, val: float) -> Tuple[List[Path], List[Path]]:

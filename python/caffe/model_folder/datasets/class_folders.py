@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import List, Optional
 
 from ... import InvalidArgument
-from . import Dataset, Halves, ImportOptions, checked_names, images_below
+from . import Dataset, Halves, ImportOptions, checked_names, evenly, images_below
 from ..databases import import_report, import_split, mean_of
 from .coco import is_coco
 
@@ -63,6 +63,13 @@ class ClassFolders(Dataset):
 
     def images(self) -> List[Path]:
         return images_below(self.train)
+
+    def sample(self, count: int, folder: Path) -> Dataset:
+        for name in self.classes:
+            (folder / name).mkdir()
+            for number, file in enumerate(evenly(images_below(self.train / name), max(2, count // len(self.classes)))):
+                (folder / name / f"{number:04}{file.suffix}").symlink_to(file.resolve())
+        return ClassFolders(folder, folder, None)
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
         resize = f"--resize={options.side}x{options.side}"

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 from ... import InvalidArgument
 from ..databases import import_split
-from . import Dataset, Halves, ImportOptions, checked_names, lines_of
+from . import Dataset, Halves, ImportOptions, checked_names, evenly, lines_of
 
 KIND = "a list, a text file with lines 'path label'"
 _MOST_CLASSES = 1_000_000
@@ -24,7 +24,7 @@ class ImageList(Dataset):
         super().__init__(path)
         self._paths: List[Path] = []
         self._written: List[Path] = []
-        labels = set()
+        self._labels: List[int] = []
         for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1):
             if not line.strip():
                 continue
@@ -36,7 +36,8 @@ class ImageList(Dataset):
                                       f"below {_MOST_CLASSES}")
             self._written.append(Path(name.strip()))
             self._paths.append(path.parent / self._written[-1])
-            labels.add(int(label))
+            self._labels.append(int(label))
+        labels = set(self._labels)
         if len(labels) < 2:
             raise InvalidArgument(f"{path}: has {len(labels)} classes; there is nothing to tell apart: list images of two classes or more")
         absolute = sum(name.is_absolute() for name in self._written)
@@ -58,6 +59,16 @@ class ImageList(Dataset):
 
     def images(self) -> List[Path]:
         return self._paths
+
+    def sample(self, count: int, folder: Path) -> Dataset:
+        by_label: Dict[int, List[Path]] = {}
+        for file, label in zip(self._paths, self._labels):
+            by_label.setdefault(label, []).append(file)
+        lines = [f"{file.resolve()} {label}\n" for label, files in sorted(by_label.items())
+                 for file in evenly(files, max(2, count // len(by_label)))]
+        (folder / "list.txt").write_text("".join(lines), encoding="utf-8")
+        (folder / "classes.txt").write_text("".join(f"{name}\n" for name in self.classes), encoding="utf-8")
+        return ImageList(folder / "list.txt")
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
         # Absolute paths are used unchanged; others are relative to the list's folder.

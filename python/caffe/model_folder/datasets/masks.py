@@ -4,6 +4,7 @@ labels.txt has the class names."""
 from __future__ import annotations
 
 import contextlib
+import copy
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from ... import InvalidArgument
 from ..annotated import upright_size
-from . import Dataset, Halves, ImportOptions, beside, checked_names, images_below, lines_of
+from . import Dataset, Halves, ImportOptions, beside, checked_names, evenly, images_below, lines_of
 
 KIND = "pairs of images and masks, in folders 'images' and 'masks'"
 IGNORED = 255
@@ -62,6 +63,11 @@ class MaskPairs(Dataset):
 
     def images(self) -> List[Path]:
         return list(self._pairs)
+
+    def sample(self, count: int, folder: Path) -> Dataset:
+        part = copy.copy(self)
+        part._pairs = dict(evenly(list(self._pairs.items()), count))
+        return part
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
         halves = beside(list(self._pairs), options.seed, options.val)
