@@ -59,6 +59,17 @@ std::shared_ptr<Net> BuildLegacy(const py::object& definition, const py::object&
                py::none(), /*keep_all=*/true);
 }
 
+py::list TextsOf(const std::vector<Net::WeightTransfer>& transfers) {
+  py::list rows;
+  for (const Net::WeightTransfer& one : transfers) {
+    const char* const outcome = one.outcome == Net::WeightTransfer::kCopied ? "copied"
+                                : one.outcome == Net::WeightTransfer::kKept ? "kept"
+                                                                            : "ignored";
+    rows.append(py::make_tuple(TextOf(one.layer), outcome, one.blobs, one.values));
+  }
+  return rows;
+}
+
 // The fast path for forward() without arguments: runs no Python code.
 py::dict ForwardAll(Net& net) {
   {
@@ -233,16 +244,22 @@ void BindNet(py::module_& module) {
           "copy_from",
           [](Net& self, const py::object& file) {
             const std::string name = PathOf(file);
-            const GilReleased release;
-            CheckReadable(name);
-            WarnOfInitialWeights(name, self.CopyTrainedLayersFrom(name), self);
+            std::vector<Net::WeightTransfer> transfers;
+            {
+              const GilReleased release;
+              CheckReadable(name);
+              transfers = self.CopyTrainedLayersFrom(name);
+              WarnOfInitialWeights(name, transfers, self);
+            }
+            return TextsOf(transfers);
           },
           py::arg("file"),
           "Loads weights by layer name: a .caffemodel, or HDF5 when it ends in .h5. Layers that "
           "only "
-          "one side has are left as they are. Raises InvalidArgument where shapes differ, and "
-          "where "
-          "no layer of the net takes weights from the file.")
+          "one side has are left as they are. Returns (layer, outcome, blobs, values) for each "
+          "layer with weights: \"copied\", \"kept\" if the file lacks it, \"ignored\" if the net "
+          "does. Raises InvalidArgument where shapes differ, and where no layer of the net takes "
+          "weights from the file.")
       .def(
           "load_hdf5",
           [](Net& self, const py::object& file) {

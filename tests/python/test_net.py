@@ -569,3 +569,11 @@ def test_errors_after_an_input_was_reshaped_say_where(write):
         net.blobs["data"].reshape(5, 2, 8, 7)
         with pytest.raises(caffe.InvalidArgument, match=r"net\.prototxt:9:1: layer 'ip'"):
             getattr(net, run)()
+
+
+def test_copy_from_says_what_it_has_copied(simple, write, tmp_path):
+    weights = str(tmp_path / "net.caffemodel")
+    simple.save(weights)
+    found = caffe.Net(write(SIMPLE.replace("'ip'", "'i'"), "part.prototxt"), caffe.TEST).copy_from(weights)
+    sizes = {layer: (len(blobs), sum(blob.count for blob in blobs)) for layer, blobs in simple.params.items()}
+    assert sorted(found) == [("conv", "copied", *sizes["conv"]), ("i", "kept", *sizes["ip"]), ("ip", "ignored", sizes["ip"][0], 0)]
