@@ -75,8 +75,8 @@ def weights_beside(prototxt):
 
 
 def write_whole(file, text):
-    """Writes a temporary file in the same folder and renames it. Raises IoError."""
-    content = text.encode("utf-8")
+    """Writes text or bytes to a temporary file in the same folder and renames it. Raises IoError."""
+    content = text if isinstance(text, bytes) else text.encode("utf-8")
     partial = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{os.getpid()}.partial")
     try:
         try:

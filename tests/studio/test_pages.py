@@ -1,5 +1,6 @@
 """The pages, in a browser: from photographs to a model without a terminal."""
 import json
+import shutil
 import zipfile
 
 import numpy as np
@@ -97,7 +98,7 @@ def test_one_run(page, root):
 
 
 @pytest.mark.parametrize("path, text", [("/runs/../../etc", "there"), ("/runs/missing", "missing: holds no run"), ("/models/runs", "runs: holds no model"),
-                                        ("/data/missing", "no such file or folder"), ("/jobs/9999", "there is no job 9999"), ("/jobs/x", "'x' is no job")])
+                                        ("/data/missing", "no such file or folder"), ("/sweeps/runs", "runs: holds no sweep"), ("/jobs/9999", "there is no job 9999"), ("/jobs/x", "'x' is no job")])
 def test_what_there_is_not(page, path, text):
     page.open(path)
     if path != "/runs/../../etc":
@@ -107,7 +108,7 @@ def test_what_there_is_not(page, path, text):
 
 def test_every_page_is_reached_by_keys(page):
     screen = page.page
-    for name in ("Data", "Models", "Jobs", "Runs"):
+    for name in ("Data", "Models", "Sweeps", "Jobs", "Runs"):
         link = screen.get_by_role("navigation", name="Pages").get_by_role("link", name=name)
         link.focus()
         screen.keyboard.press("Enter")
@@ -125,6 +126,11 @@ def test_from_photographs_to_a_model(page, root):
     expect(screen.get_by_text("folders of classes")).to_be_visible()
     expect(screen.locator(".gallery img").first).to_be_visible()
     page.shot("data")
+    screen.get_by_text("What training will see").click()
+    screen.get_by_role("button", name="Show", exact=True).click()
+    expect(screen.get_by_text("mean of blue, green and red")).to_be_visible()
+    expect(screen.locator("figcaption").filter(has_text="disc").first).to_be_visible()
+    page.shot("preview")
     screen.get_by_label("Epochs").fill("6")
     screen.get_by_role("button", name="Make and train").click()
     expect(screen.get_by_text("evaluate figures_model")).to_be_visible()
@@ -163,3 +169,59 @@ def test_from_photographs_to_a_model(page, root):
     page.open("/runs/figures_model/runs/1")
     expect(screen.get_by_text("finished")).to_be_visible()
     page.shot("trained")
+    shutil.copy(root / "figures" / "disc" / "00.png", root / "figures" / "disc" / "new.png")
+    page.open("/data/figures")
+    screen.get_by_text("Versions", exact=True).click()
+    expect(screen.get_by_role("link", name="figures_model")).to_be_visible()
+    screen.get_by_role("button", name="Look for changes").click()
+    expect(screen.get_by_text("121 files, 1 added")).to_be_visible()
+    page.open("/models/figures_model")
+    expect(screen.get_by_role("link", name="of figures, version 1")).to_be_visible()
+    screen.get_by_role("tab", name="Fine-tune").click()
+    screen.get_by_role("button", name="What is copied").click()
+    expect(screen.get_by_role("row").filter(has_text="conv1").first).to_contain_text("copied")
+    page.shot("copied")
+    screen.get_by_role("tab", name="Definition").click()
+    editor = screen.locator(".cm-content:visible").first
+    editor.click()
+    screen.keyboard.press("Control+End")
+    for typed, offered in (('\nlayer { type: "InnerPr', "InnerProduct"), ('" inner_prod', "inner_product_param"), ("axi", "axis"), ("1 bias_te", "bias_term"),
+                           ("f", "false")):
+        screen.keyboard.type(typed)
+        screen.locator(".cm-tooltip-autocomplete").get_by_text(offered, exact=True).click()
+    expect(screen.locator(".cm-content:visible")).to_contain_text('layer { type: "InnerProduct" inner_product_param { axis: 1 bias_term: false')
+    page.shot("completion")
+
+
+def test_a_sweep(page, root):
+    """Queues a sweep of a model, and opens one of its trials."""
+    if browser.PROGRAM is None:
+        pytest.skip("caffe_tool is not built")
+    pytest.importorskip("optuna")
+    model = root / "line"
+    model.mkdir()
+    (model / "solver.prototxt").write_text('net: "train_val.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 8 display: 0 test_interval: 4 test_iter: 1')
+    (model / "deploy.prototxt").write_text('layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 2 } } }')
+    (model / "train_val.prototxt").write_text("""
+        layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
+          shape { dim: 4 dim: 2 } shape { dim: 4 dim: 1 } data_filler { value: 0.5 } data_filler { value: 1 } } }
+        layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 1 } }
+        layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }""")
+    screen = page.page
+    page.open("/sweeps")
+    screen.get_by_label("Model").click()
+    screen.get_by_role("option", name="line", exact=True).click()
+    screen.get_by_label("Trials", exact=True).fill("3")
+    screen.get_by_label("What varies, one field a line").fill("base_lr=0.001..0.1:log")
+    screen.get_by_role("button", name="Sweep", exact=True).click()
+    page.open("/jobs")
+    expect(screen.locator(".panel").filter(has_text="sweep of line").get_by_text("done", exact=True)).to_be_visible()
+    page.open("/sweeps/line/sweep")
+    expect(screen.frame_locator("iframe").get_by_text("3 of 3 trials")).to_be_visible()
+    page.shot("sweep")
+    screen.get_by_role("button", name="Continue").click()
+    page.open("/jobs")
+    expect(screen.locator(".panel").filter(has_text="sweep line/sweep").get_by_text("done", exact=True)).to_be_visible()
+    page.open("/sweeps/line/sweep")
+    screen.get_by_role("link", name="trial 0").click()
+    expect(screen.get_by_text("iteration 8 of 8")).to_be_visible()

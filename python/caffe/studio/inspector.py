@@ -1,20 +1,25 @@
-"""Looks into a net, in a process of its own: python -m caffe.studio.inspector QUESTION FOLDER [IMAGE]. Prints JSON.
+"""Looks into a net, in a process of its own: python -m caffe.studio.inspector QUESTION WORD... Prints JSON.
 
-  filters       the filters of the first convolution, and a histogram of each parameter
-  activations   what each blob holds for an image, and where the net looks (Grad-CAM) for its best class
-  samples       what the data layer gives in training, after augmentation
+  filters FOLDER             the filters of the first convolution, and a histogram of each parameter
+  activations FOLDER IMAGE   what each blob holds for an image, and where the net looks (Grad-CAM) for its best class
+  samples FOLDER             what the data layer gives in training, after augmentation
+  copied FOLDER WEIGHTS      what the net takes from a .caffemodel, layer by layer
+  preview PROGRAM SET NET SIDE   the same as samples for a set without a model, and the mean of its images; NET and SIDE may be empty
 
 FOLDER is a model's. Selvaraju et al., "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based Localization", 2017.
 """
 import base64
+import contextlib
 import glob
 import io
 import json
 import os
+import pathlib
 import sys
+import tempfile
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 import caffe
 from caffe import ImageInput
@@ -23,6 +28,7 @@ _BINS = 40
 _CHANNELS = 16  # shown of a blob
 _TILE = 96  # pixels, the least side of a picture
 _SAMPLES = 16
+_COLORS = [(214, 64, 32), (32, 110, 190), (46, 140, 70), (150, 60, 180), (230, 160, 0), (0, 140, 150)]  # of classes
 
 
 def _uri(pixels):
@@ -124,12 +130,68 @@ def samples(folder):
     os.chdir(folder)
     net = caffe.Net("train_val.prototxt", caffe.TRAIN)
     layer = net.definition.layer[0]
-    values = net.forward(end=layer.name)[layer.top[0]]
-    return {"layer": layer.name, "pictures": [_uri(_bytes(image.transpose(1, 2, 0)[:, :, ::-1] if image.shape[0] == 3 else image[0]))
-                                              for image in values[:_SAMPLES]]}
+    net.forward(end=layer.name)
+    pixels, labels = net.blobs[layer.top[0]].data, net.blobs[layer.top[1]].data if len(layer.top) > 1 else None
+    names = list(net.definition.model_info.label) or _names(layer)
+    pictures, under = [], []
+    for index, image in enumerate(pixels[:_SAMPLES]):
+        shown = _bytes(image.transpose(1, 2, 0)[:, :, ::-1] if image.shape[0] == 3 else image[0])
+        if layer.type == "AnnotatedData":
+            shown = _with_boxes(shown, labels.reshape(-1, 8), index)
+        elif layer.type == "DenseImageData":
+            shown = _with_classes(shown, labels[index].reshape(labels.shape[-2:]))
+        pictures.append(_uri(shown))
+        label = int(labels.reshape(-1)[index]) if layer.type == "Data" and labels is not None and labels.size == len(pixels) else None
+        under.append("" if label is None else names[label] if 0 <= label < len(names) else str(label))
+    return {"layer": layer.name, "pictures": pictures, "labels": under}
 
 
-_QUESTIONS = {"filters": filters, "activations": activations, "samples": samples}
+def _names(layer):
+    """Classes from labels.txt next to a database."""
+    try:
+        with open(os.path.join(layer.data_param.source, "labels.txt"), encoding="utf-8") as text:
+            return text.read().splitlines()
+    except OSError:
+        return []
+
+
+def _with_boxes(pixels, rows, index):
+    """The image with the boxes of image `index`: rows (image, class, instance, xmin, ymin, xmax, ymax, difficult), relative to its size."""
+    image = Image.fromarray(pixels).convert("RGB")
+    pen = ImageDraw.Draw(image)
+    for row in rows[rows[:, 0] == index]:
+        pen.rectangle([row[3] * image.width, row[4] * image.height, row[5] * image.width - 1, row[6] * image.height - 1], outline=(255, 80, 0))
+    return np.asarray(image)
+
+
+def _with_classes(pixels, classes):
+    """The image with a colour over each class but the first, and black where there is none."""
+    colors = np.array([(0, 0, 0), *_COLORS])[np.where(classes < 255, classes.astype(int) % (len(_COLORS) + 1), 0)]
+    blend = np.where(classes > 0, 0.5, 0)[..., None]
+    pixels = pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=2)
+    return (pixels * (1 - blend) + colors * blend).astype(np.uint8)
+
+
+def copied(folder, weights):
+    net = caffe.Net(os.path.join(folder, "deploy.prototxt"), caffe.TEST)
+    return {"layers": [{"layer": layer, "outcome": outcome, "blobs": blobs, "values": values} for layer, outcome, blobs, values in net.copy_from(weights)]}
+
+
+def preview(program, path, net, side):
+    """Makes a model of some of the images to look at it."""
+    from caffe.model_folder.new import Wishes, preview as make
+
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place) / "model"
+        folder.mkdir()
+        with contextlib.redirect_stdout(sys.stderr):
+            plan = make(pathlib.Path(path).resolve(), folder, Wishes(net=net or None, side=int(side) if side else None), pathlib.Path(program))
+        found = samples(folder)
+        os.chdir("/")
+    return {**found, "mean": list(plan.mean), "net": plan.net.name, "side": plan.side, "images": plan.halves.train_count}
+
+
+_QUESTIONS = {"filters": filters, "activations": activations, "samples": samples, "copied": copied, "preview": preview}
 
 
 def main(words):

@@ -11,6 +11,7 @@ from .files import add_files
 from .guard import Guard
 from .jobs import Jobs
 from .pages import add_pages
+from .versions import Versions
 from .workspace import Workspace
 
 _LOOKS_EVERY = 2.0  # seconds, for jobs to start
@@ -22,6 +23,9 @@ class Studio:
     workspace: Workspace
     jobs: Jobs
     program: str
+
+    def __post_init__(self):
+        self.versions = Versions(self.workspace.path("versions"))
 
 
 def make_app(studio, token, port, hosts):

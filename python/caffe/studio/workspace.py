@@ -59,10 +59,19 @@ class Workspace:
 
     def models(self):
         """Names of the models' folders, at most three folders down, sorted."""
+        return self._holding("solver.prototxt", "deploy.prototxt")
+
+    def sweeps(self):
+        """Names of the sweeps' folders, at most three folders down, sorted."""
+        return self._holding("sweep.json", "journal.log")
+
+    def _holding(self, *files):
+        """Names of the folders with all of these files in them, at most three folders down, sorted. What lies in a folder of one
+        kind may be of another: a sweep lies in its model."""
         found, waiting = [], [(self.root, 0)]
         while waiting:
             folder, depth = waiting.pop()
-            if os.path.exists(os.path.join(folder, "solver.prototxt")) and os.path.exists(os.path.join(folder, "deploy.prototxt")):
+            if all(os.path.exists(os.path.join(folder, file)) for file in files):
                 found.append(self.relative(folder))
             elif depth < 3:
                 waiting += [(entry.path, depth + 1) for entry in _folders(folder)]

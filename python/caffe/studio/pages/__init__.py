@@ -1,4 +1,4 @@
-"""The pages of the studio: a module for each. A new module in this folder is found by itself."""
+"""The pages of the studio: a module for each, and modules of their parts. A new module in this folder is found by itself."""
 import dataclasses
 import importlib
 import inspect
@@ -69,6 +69,9 @@ async def _within_frame(one, studio, values):
             if result is not None:  # it takes time, so the frame is shown first
                 spinner = ui.spinner(size="lg")
                 await ui.context.client.connected()
+                if spinner.is_deleted:  # the browser has left meanwhile
+                    result.close()
+                    return
                 spinner.delete()
                 await result
         except (Error, OSError) as error:
@@ -109,4 +112,6 @@ a:focus-visible, button:focus-visible { outline: 2px solid var(--mark); outline-
 .graph .type { font-size: 9px; }
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(7rem, 1fr)); gap: .5rem; width: 100%; }
 .gallery img { width: 100%; height: 7rem; object-fit: contain; background: var(--panel); border-radius: .3rem; image-rendering: auto; }
+.gallery figure { margin: 0; }
+.gallery figcaption { color: var(--soft); font-size: .8rem; text-align: center; overflow-wrap: anywhere; }
 """

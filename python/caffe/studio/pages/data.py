@@ -10,7 +10,8 @@ from nicegui import run, ui
 from ... import Error, InvalidArgument, zoo
 from ...model_folder.datasets import open_dataset
 from .. import charts, uploads
-from . import failure, page
+from . import failure, page, versions
+from .looking import fill, gallery
 
 _SHOWN = 60
 _MOST_UPLOADED = 4 << 30  # bytes
@@ -68,7 +69,9 @@ async def show_one(studio, name):
             with ui.column().classes("panel").style("gap: 0"):
                 ui.label(what).classes("soft")
                 ui.label(str(value)).classes("number")
+    versions.show(studio, name)
     _new_model(studio, name, dataset)
+    _preview(studio, folder, dataset)
     if counts:
         _balance(counts)
     with ui.row().classes("items-center"):
@@ -107,6 +110,28 @@ def _balance(counts):
                "series": [{"type": "bar", "data": [counts[name] for name in names], "color": charts.COLORS[0]}]}).style("width: 100%; height: 15rem")
 
 
+def _preview(studio, folder, dataset):
+    """Shows what a net would get in training, before there is a model: a sample is imported as `caffe new` does it."""
+    async def look():
+        await fill(place, _show_preview, "preview", studio.program, folder, net.value or "", "")
+
+    with ui.expansion("What training will see").classes("w-full panel"):
+        with ui.row().classes("items-end"):
+            net = ui.select({"": "the net chosen for the images", **_nets(dataset)}, value="", label="Net").props("dense outlined").style("min-width: 16rem")
+            ui.button("Show", on_click=look).props("dense outline no-caps")
+        place = ui.column().classes("w-full")
+
+
+def _show_preview(found):
+    ui.label(f"{found['net']} on {found['side']} x {found['side']} pixels; mean of blue, green and red of {found['images']} images: "
+             + ", ".join(f"{value:g}" for value in found["mean"])).classes("soft")
+    gallery(found["pictures"], found["labels"])
+
+
+def _nets(dataset):
+    return {net.name: f"{net.name}: {net.summary}" for net in zoo.nets().values() if net.task == dataset.task}
+
+
 def _broken(images):
     """A button that looks for files that cannot be read."""
     result = ui.column()
@@ -143,22 +168,22 @@ def _weights(studio):
 
 def _new_model(studio, name, dataset):
     """The form that makes a model and trains it."""
-    nets = {net.name: f"{net.name}: {net.summary}" for net in zoo.nets().values() if net.task == dataset.task}
     with ui.expansion("Make a model", value=True).classes("w-full panel"), ui.row().classes("items-end"):
         model = ui.input("Folder", value=f"{name}_model").props("dense outlined")
-        net = ui.select({"": "chosen for the images", **nets}, value="", label="Net").props("dense outlined").style("min-width: 16rem")
+        net = ui.select({"": "chosen for the images", **_nets(dataset)}, value="", label="Net").props("dense outlined").style("min-width: 16rem")
         epochs = ui.number("Epochs", placeholder="chosen", min=1, precision=0).props("dense outlined").style("width: 7rem")
         size = ui.number("Pixels", placeholder="chosen", min=8, precision=0).props("dense outlined").style("width: 7rem")
         share = ui.number("For testing, %", value=15, min=1, max=99, precision=0).props("dense outlined").style("width: 8rem")
         weights = ui.select({"": "nothing", **{name: name for name in _weights(studio)}}, value="", label="Starts from").props("dense outlined")
         precision = ui.select({"": "float", "bf16": "bfloat16", "fp16": "float16"}, value="", label="Computes in").props("dense outlined").style("width: 8rem")
 
-        def make():
+        async def make():
             try:
                 folder = studio.workspace.inside(model.value or "")
                 if os.path.lexists(folder):
                     raise InvalidArgument(f"{model.value}: is there already; give another folder")
-            except Error as error:
+                await run.io_bound(versions.note_model, studio, name, studio.workspace.relative(folder))
+            except (Error, OSError) as error:
                 ui.notify(str(error), type="negative", multi_line=True)
                 return
             made = studio.workspace.relative(folder)

@@ -9,7 +9,7 @@ _EVERY = 2  # seconds
 _ICONS = {"queued": "schedule", "running": "play_arrow", "paused": "pause", "done": "check", "failed": "error_outline", "cancelled": "close"}
 
 
-@page("/jobs", "Jobs", "queue", 4)
+@page("/jobs", "Jobs", "queue", 5)
 def show(studio):
     with ui.row().classes("items-center"):
         ui.label("Jobs").classes("title")

@@ -1,5 +1,4 @@
 """Models: what they are, what they answer, what is in them."""
-import functools
 import os
 import pathlib
 import tempfile
@@ -10,6 +9,8 @@ from nicegui import run, ui
 from ... import Error, InvalidArgument
 from .. import commands, drawing
 from . import failure, page
+from .editor import definitions
+from .looking import fill, gallery
 
 _MOST_UPLOADED = 64 << 20  # bytes
 _QUESTIONS = {"classification": "classify", "detection": "detect", "segmentation": "segment"}
@@ -33,6 +34,13 @@ def _weights(studio, name):
     return sorted(folder.glob("snapshots/*.caffemodel"), key=lambda file: (file.name.endswith("_best.caffemodel"), file.stat().st_mtime))
 
 
+def _all_weights(studio):
+    """All weights of models in the workspace, by their paths there."""
+    root = pathlib.Path(studio.workspace.root)
+    return [str(file.relative_to(root)) for name in studio.workspace.models() for file in
+            sorted([*(root / name).glob("*.caffemodel"), *(root / name).glob("snapshots/*.caffemodel")])]
+
+
 def _task(folder):
     """The task of a model, by the data that it is trained with, or else by its last layer."""
     file = folder / "train_val.prototxt"
@@ -51,10 +59,13 @@ def show_one(studio, name):
     with ui.row().classes("items-center w-full"):
         ui.link("Models", "/models").classes("soft")
         ui.label(name).classes("title")
+        made = studio.versions.of_model(name)
+        if made:
+            ui.link(f"of {made[0]}, version {made[1]}", f"/data/{quote(made[0])}").classes("soft")
         ui.space()
         _actions(studio, name, folder)
-    titles = {"Try": lambda: _try(studio, folder), "Inside": lambda: _inside(folder), "Definition": lambda: _definition(studio, folder),
-              "Evaluation": lambda: _evaluation(studio, name, folder), "Runs": lambda: _runs(studio, folder), "Files": lambda: _files(studio, name, folder)}
+    titles = {"Try": lambda: _try(studio, folder), "Inside": lambda: _inside(folder), "Definition": lambda: definitions(studio, folder),
+              "Evaluation": lambda: _evaluation(studio, name, folder), "Fine-tune": lambda: _start(studio, folder), "Runs": lambda: _runs(studio, folder), "Files": lambda: _files(studio, name, folder)}
     with ui.tabs().props("dense no-caps align=left") as tabs:
         for title in titles:
             ui.tab(title)
@@ -178,41 +189,20 @@ def _inside(folder):
     place = ui.column().classes("w-full")
 
     async def show_filters():
-        await _fill(place, _show_filters, "filters", folder)
+        await fill(place, _show_filters, "filters", folder)
 
     async def show_samples():
-        await _fill(place, _show_samples, "samples", folder)
+        await fill(place, _show_samples, "samples", folder)
 
     async def receive(event):
         with tempfile.NamedTemporaryFile() as file:
             await event.file.save(pathlib.Path(file.name))
-            await _fill(place, _show_activations, "activations", folder, file.name)
+            await fill(place, _show_activations, "activations", folder, file.name)
 
     with ui.row().classes("items-center"):
         ui.button("Filters and weights", on_click=show_filters).props("dense outline no-caps")
         ui.button("What training sees", on_click=show_samples).props("dense outline no-caps")
         ui.upload(label="Image, for activations", auto_upload=True, max_file_size=_MOST_UPLOADED, on_upload=receive).props('accept="image/*" flat bordered')
-
-
-async def _fill(place, show, *question):
-    place.clear()
-    with place:
-        spinner = ui.spinner(size="lg")
-    try:
-        found = await commands.look(*question)
-    except (Error, OSError) as error:
-        with place:
-            failure(str(error))
-    else:
-        with place:
-            show(found)
-    spinner.delete()
-
-
-def _gallery(uris, names=None):
-    with ui.element("div").classes("gallery"):
-        for index, uri in enumerate(uris):
-            ui.html(f'<img src="{uri}" alt="{quote(names[index]) if names else index}" style="image-rendering: pixelated">', sanitize=False)
 
 
 def _histogram(one):
@@ -226,10 +216,48 @@ def _histogram(one):
         failure(f"{one['name']}: {one['not_finite']} values are not finite")
 
 
+def _start(studio, folder):
+    """Shows what the net takes from given weights, and starts a training from them."""
+    files = _all_weights(studio)
+    if not files:
+        ui.label("There are no weights in the folder of the studio yet.").classes("soft")
+        return
+    place = ui.column().classes("w-full")
+
+    async def look():
+        await fill(place, _show_copied, "copied", folder, studio.workspace.inside(weights.value))
+
+    def train():
+        name = studio.workspace.relative(folder)
+        if (folder / "snapshots").exists():
+            ui.notify(f"{name} has been trained already. To start from other weights, make a new model under Data.", type="warning")
+            return
+        job = studio.jobs.add("train", f"train {name} from {weights.value}", [studio.program, "train", name,
+                              f"--weights={studio.workspace.inside(weights.value)}"], studio.workspace.root, f"/models/{quote(name)}",
+                              resume=["--auto_resume"])
+        ui.notify(f"Job {job.id} is queued.")
+
+    with ui.row().classes("items-end"):
+        weights = ui.select(files, value=files[0], label="Weights").props("dense outlined").style("min-width: 20rem")
+        ui.button("What is copied", on_click=look).props("dense outline no-caps")
+        ui.button("Train from them", on_click=train).props("dense outline no-caps")
+    place.move(target_index=-1)
+
+
+def _show_copied(found):
+    meanings = {"copied": "copied", "kept": "starts anew: the weights have no layer of this name", "ignored": "left out: the net has no layer of this name"}
+    counts = {outcome: sum(row["values"] for row in found["layers"] if row["outcome"] == outcome) for outcome in meanings}
+    ui.label(f"{counts['copied']:,} values are copied, {counts['kept']:,} start anew.").classes("soft")
+    ui.table(columns=[{"name": key, "label": label, "field": key, "align": align, "sortable": True} for key, label, align in (
+        ("layer", "layer", "left"), ("outcome", "what happens", "left"), ("blobs", "blobs", "right"), ("values", "values", "right"))],
+             rows=[{"id": index, **row, "outcome": meanings[row["outcome"]]} for index, row in enumerate(found["layers"])], row_key="id",
+             pagination=25).props("dense flat").classes("w-full")
+
+
 def _show_filters(found):
     if found["filters"]:
         ui.label(f"Filters of {found['layer']}").classes("title")
-        _gallery(found["filters"])
+        gallery(found["filters"])
     ui.label("Parameters").classes("title")
     with ui.element("div").classes("charts"):
         for one in found["parameters"]:
@@ -238,7 +266,7 @@ def _show_filters(found):
 
 def _show_samples(found):
     ui.label(f"What {found['layer']} gives in training").classes("title")
-    _gallery(found["pictures"])
+    gallery(found["pictures"], found["labels"])
 
 
 def _show_activations(found):
@@ -248,39 +276,8 @@ def _show_activations(found):
                 'style="min-width: 12rem; image-rendering: pixelated">', sanitize=False)
     for one in found["blobs"]:
         with ui.expansion(f"{one['name']}  {'x'.join(map(str, one['shape']))}").classes("w-full"):
-            _gallery(one["pictures"])
+            gallery(one["pictures"])
             _histogram(one)
-
-
-def _definition(studio, folder):
-    """An editor for each prototxt. A file is saved if the program can read it."""
-    for file in ("solver.prototxt", "train_val.prototxt", "deploy.prototxt"):
-        path = folder / file
-        if not path.exists():
-            continue
-        with ui.expansion(file, value=file == "train_val.prototxt").classes("w-full"):
-            editor = ui.codemirror(path.read_text(encoding="utf-8", errors="replace"), language="ProtoBuf").classes("w-full")
-            editor.style("max-height: 30rem")
-            save = ui.button("Check and save").props("dense outline no-caps")
-            message = ui.column().classes("w-full")
-            save.on_click(functools.partial(_save, studio, path, editor, message))
-
-
-async def _save(studio, path, editor, message):
-    message.clear()
-    partial = path.with_name(f".{path.name}.{os.getpid()}.prototxt")
-    partial.write_text(editor.value, encoding="utf-8")
-    words = ["--solver", partial.name] if path.name == "solver.prototxt" else [partial.name]
-    try:
-        text = await commands.answer(studio.program, "plan", *words, working=path.parent)
-        os.replace(partial, path)
-    except (Error, OSError) as error:
-        partial.unlink(missing_ok=True)
-        with message:
-            failure(str(error).replace(partial.name, path.name))
-        return
-    with message:
-        ui.label(f"Saved. {text.strip().splitlines()[-1] if text.strip() else ''}").classes("soft")
 
 
 def _evaluation(studio, name, folder):

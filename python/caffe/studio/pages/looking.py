@@ -1,0 +1,35 @@
+"""Parts of pages that show answers of the inspector."""
+from html import escape
+
+from nicegui import ui
+
+from ... import Error
+from .. import commands
+from . import failure
+
+
+async def fill(place, show, *question):
+    """Asks the inspector and shows its answer in `place`, or the error."""
+    place.clear()
+    with place:
+        spinner = ui.spinner(size="lg")
+    try:
+        found = await commands.look(*question)
+    except (Error, OSError) as error:
+        with place:
+            failure(str(error))
+    else:
+        if spinner.is_deleted:  # another question has come meanwhile, or the browser has left
+            return
+        with place:
+            show(found)
+    if not spinner.is_deleted:
+        spinner.delete()
+
+
+def gallery(uris, names=()):
+    """Pictures, as data URIs, with their names under them if they have any."""
+    with ui.element("div").classes("gallery"):
+        for index, uri in enumerate(uris):
+            name = escape(names[index]) if index < len(names) else ""
+            ui.html(f'<figure><img src="{uri}" alt="{name or index}" style="image-rendering: pixelated"><figcaption>{name}</figcaption></figure>', sanitize=False)

@@ -1,0 +1,110 @@
+"""Sweeps: which there are, their trials, and a form that queues one."""
+import pathlib
+import shlex
+from urllib.parse import quote
+
+from nicegui import ui
+
+from ... import Error, InvalidArgument
+from .. import commands
+from . import failure, page
+
+_EVERY = 10  # seconds
+_SAMPLERS = {"tpe": "tpe: learns from the trials before", "random": "random", "grid": "grid: all combinations"}
+_PRUNERS = {"halving": "halving: the worse ones end early", "none": "none: all to their end"}
+
+
+@page("/sweeps", "Sweeps", "tune", 4)
+def show(studio):
+    ui.label("Sweeps").classes("title")
+    ui.label("A sweep trains a model with many settings, and shows which are best.").classes("soft")
+    for name in studio.workspace.sweeps():
+        with ui.row().classes("items-center panel w-full"):
+            ui.icon("tune").props("aria-hidden=true")
+            ui.link(name, f"/sweeps/{quote(name)}")
+    _form(studio)
+
+
+def _form(studio):
+    models = studio.workspace.models()
+    if not models:
+        ui.label("Make a model under Data first.").classes("soft")
+        return
+    with ui.expansion("New sweep", value=True).classes("w-full panel"):
+        with ui.row().classes("items-end"):
+            model = ui.select(models, value=models[0], label="Model").props("dense outlined")
+            trials = ui.number("Trials", value=16, min=1, max=100000, precision=0).props("dense outlined").style("width: 7rem")
+            sampler = ui.select(_SAMPLERS, value="tpe", label="Settings are chosen by").props("dense outlined")
+            pruner = ui.select(_PRUNERS, value="halving", label="Trials end early by").props("dense outlined")
+        fields = ui.textarea("What varies, one field a line", value="base_lr=0.001..0.1:log\nweight_decay=0.00001..0.001:log"
+                             ).props("dense outlined autogrow").classes("w-full").style("font-family: monospace")
+        ui.label("base_lr=0.001..0.1:log is a range, type=SGD,Adam a choice, momentum=0.5..0.99 if type=SGD has a condition, and "
+                 "layer[fc].inner_product_param.num_output=16..128:step=16 is a field of the net.").classes("soft")
+
+        def queue():
+            words = [line.strip() for line in (fields.value or "").splitlines() if line.strip()]
+            try:
+                if not words or any(word.startswith("-") or "=" not in word for word in words):
+                    raise InvalidArgument("give lines such as base_lr=0.001..0.1:log")
+                folder = f"{model.value}/sweep"
+                if pathlib.Path(studio.workspace.inside(folder)).exists():
+                    raise InvalidArgument(f"{folder}: is there already; move it away, or continue it on its page")
+            except Error as error:
+                ui.notify(str(error), type="negative", multi_line=True)
+                return
+            job = studio.jobs.add("sweep", f"sweep of {model.value}", [studio.program, "sweep", model.value, *words, f"--trials={int(trials.value or 16)}",
+                                  f"--sampler={sampler.value}", f"--pruner={pruner.value}"], studio.workspace.root, f"/sweeps/{quote(folder)}")
+            ui.notify(f"Job {job.id} is queued.")
+
+        ui.button("Sweep", on_click=queue).props("no-caps unelevated")
+
+
+@page("/sweeps/{name:path}")
+async def show_one(studio, name):
+    folder = pathlib.Path(studio.workspace.inside(name))
+    if not (folder / "sweep.json").exists():
+        raise InvalidArgument(f"{name}: holds no sweep")
+    with ui.row().classes("items-center w-full"):
+        ui.link("Sweeps", "/sweeps").classes("soft")
+        ui.label(name).classes("title")
+        ui.space()
+        ui.button("Continue", on_click=lambda: _continue(studio, name)).props("dense flat no-caps")
+    place, seen = ui.column().classes("w-full"), {}
+
+    async def refresh():
+        stamp = (folder / "journal.log").stat().st_mtime_ns
+        if seen.get("stamp") == stamp:
+            return
+        try:
+            await commands.answer(studio.program, "sweep", folder)  # writes its page
+        except (Error, OSError) as error:
+            place.clear()
+            with place:
+                failure(str(error))
+            return
+        seen["stamp"] = stamp
+        _show_page(studio, folder, place, stamp)
+
+    await refresh()
+    ui.timer(_EVERY, refresh)
+
+
+def _show_page(studio, folder, place, stamp):
+    relative = studio.workspace.relative(folder / "sweep.html")
+    place.clear()
+    with place:
+        ui.html(f'<iframe src="/file?path={quote(relative)}&amp;of={stamp}" title="Trials of {quote(folder.name)}" sandbox="" '
+                'style="width: 100%; height: 40rem; border: 0"></iframe>', sanitize=False).classes("w-full")
+        with ui.row().classes("items-center"):
+            for trial in sorted(folder.glob("[0-9]*/run")):
+                run = studio.workspace.relative(trial)
+                ui.link(f"trial {int(trial.parent.name)}", f"/runs/{quote(run)}").classes("soft")
+
+
+def _continue(studio, name):
+    waiting = [job for job, state in studio.jobs.all() if job.kind == "sweep" and state in ("queued", "running") and name in shlex.join(job.words)]
+    if waiting:
+        ui.notify(f"Job {waiting[0].id} continues it already.", type="warning")
+        return
+    job = studio.jobs.add("sweep", f"sweep {name}", [studio.program, "sweep", name, "--resume"], studio.workspace.root, f"/sweeps/{quote(name)}")
+    ui.notify(f"Job {job.id} is queued.")
