@@ -12,15 +12,22 @@ namespace {
 class Import : public Command {
  public:
   explicit Import(CLI::App& app) {
-    app.add_option("MODEL", model_, "The ONNX file")->required();
-    app.add_flag("--onnx", is_onnx_, "Read an ONNX model; there is no other format yet");
+    app.add_option("MODEL", model_,
+                   "The ONNX file, or one of PyTorch: a script (.pt), a program of torch.export "
+                   "(.pt2), or weights (.pth, .safetensors) with --module");
+    app.add_flag("--onnx", is_onnx_, "Has no effect; the end of the file's name tells its format");
+    app.add_option("--module", module_,
+                   "The call that makes the module of PyTorch's weights; without MODEL, it also "
+                   "loads them")
+        ->type_name("PACKAGE:FUNCTION(...)");
     app.add_option("--output", output_,
                    "The net to write (.prototxt where it has no extension); its weights go into "
                    "NET.caffemodel next to it")
         ->type_name("NET.prototxt")
         ->required();
-    app.add_option("--shape", shapes_, "Shape of an input that has none in the model")
-        ->type_name("INPUT=N,C,H,W")
+    app.add_option("--shape", shapes_,
+                   "Shape of an input that has none in the model; models of PyTorch need no name")
+        ->type_name("[INPUT=]N,C,H,W")
         ->default_str("");
     app.add_option("--preprocessing", preprocessing_,
                    "What the model's users do to images; the net then takes them as Caffe's data "
@@ -33,31 +40,35 @@ class Import : public Command {
   }
 
   void Run() override {
-    std::vector<std::string> words = {"import", model_,        "--output",
-                                      output_,  "--tolerance", tolerance_};
+    std::vector<std::string> words = {"import", "--output", output_, "--tolerance", tolerance_};
     for (const std::string& shape : shapes_) words.insert(words.end(), {"--shape", shape});
+    if (!module_.empty()) words.push_back("--module=" + module_);
     if (!preprocessing_.empty())
       words.push_back("--preprocessing=" + preprocessing_);  // "-1..1" must not look like a flag
+    if (!model_.empty()) words.insert(words.end(), {"--", model_});
     BecomePython("import", "caffe.onnx", std::move(words));
   }
 
  private:
-  std::string model_, output_, preprocessing_, tolerance_ = "1e-4";
+  std::string model_, module_, output_, preprocessing_, tolerance_ = "1e-4";
   std::vector<std::string> shapes_;
   bool is_onnx_ = true;
 };
 
 const CommandRegistrar<Import> import_registrar(
     "import",
-    {.summary = "make a net of an ONNX model",
+    {.summary = "make a net of an ONNX model, or of PyTorch's",
      .about = "Makes a net for inference of an ONNX model, and compares its outputs with those of "
               "onnxruntime; a net that differs is not written. Nodes that no layer can express are "
-              "named. Needs Python with packages onnx and onnxruntime (pip install onnx "
-              "onnxruntime).",
+              "named. A model of PyTorch becomes ONNX first, by PyTorch itself. Needs Python with "
+              "packages onnx and onnxruntime (pip install onnx onnxruntime), and torch and "
+              "onnxscript for models of PyTorch.",
      .examples =
-         "caffe import --onnx resnet18.onnx --output resnet18.prototxt --preprocessing "
-         "torchvision\n"
-         "caffe import --onnx model.onnx --output model.prototxt --shape input=1,3,224,224"});
+         "caffe import resnet18.onnx --output resnet18.prototxt --preprocessing torchvision\n"
+         "caffe import model.onnx --output model.prototxt --shape input=1,3,224,224\n"
+         "caffe import script.pt --output net --shape 1,3,224,224\n"
+         "caffe import weights.pth --module 'torchvision.models:resnet18(num_classes=10)' "
+         "--output net --shape 1,3,224,224"});
 
 }  // namespace
 }  // namespace caffe::tools

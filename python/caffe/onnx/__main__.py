@@ -2,13 +2,14 @@
 import argparse
 import os
 import sys
+import tempfile
 import zipfile
 
 import numpy as np
 
 from .. import InvalidArgument, IoError
 from .._output import require_other, run_command, start_log, weights_beside, with_extension
-from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names
+from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names, torch_files
 from .pixels import PREPROCESSINGS
 
 
@@ -48,7 +49,8 @@ def _add_export(parser):
 
 
 def _add_import(parser):
-    parser.add_argument("model", help="ONNX file")
+    parser.add_argument("model", nargs="?", default="", help="ONNX file, or one of PyTorch: see torch_files")
+    parser.add_argument("--module", default="", metavar="PACKAGE.MODULE:FUNCTION(...)", help="makes the module of a file of PyTorch's weights")
     parser.add_argument("-o", "--output", required=True, metavar="NET.prototxt",
                         help="net to write; its weights go to NET.caffemodel")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,C,H,W",
@@ -137,23 +139,32 @@ def _profiles(_options):
 
 
 def _import(options):
-    shapes = dict(_shape_given(text) for text in options.shape)
+    shapes = [_shape_given(text) for text in options.shape]
     net = with_extension(options.output, ".prototxt")
     weights = weights_beside(net)
     for file in (net, weights):
         require_other(file, options.model)
-    result = import_model(options.model, net, weights, shapes=shapes, tolerance=options.tolerance,
-                          preprocessing=options.preprocessing)
+    if not options.model and not options.module:
+        raise InvalidArgument("give a model: an ONNX file, or one of PyTorch")
+    with tempfile.TemporaryDirectory() as folder:
+        model = options.model
+        if options.module or torch_files.is_torch(model):
+            model = os.path.join(folder, "model.onnx")
+            torch_files.to_onnx(options.model, options.module, shapes, model)
+            shapes = []
+        for name, shape in shapes:
+            if not name:
+                raise InvalidArgument(f"--shape={','.join(map(str, shape))} names no input; write --shape=INPUT=N,C,H,W")
+        result = import_model(model, net, weights, shapes=dict(shapes), tolerance=options.tolerance, preprocessing=options.preprocessing)
     for name, difference in result.differences.items():
         print(f"output {name} {_shape(result.net.blobs[name].shape)}, largest difference {difference:.2g}")
     print(f"wrote {net} and {weights}: {len(result.net.layers)} layers")
 
 
 def _shape_given(text):
-    name, equals, extents = text.rpartition("=")
+    name, _, extents = text.rpartition("=")
     try:
-        if equals:
-            return name, tuple(int(extent) for extent in extents.split(","))
+        return name, tuple(int(extent) for extent in extents.split(","))
     except ValueError:
         pass
     raise ValueError(f"--shape {text}: give an input and its extents, as in data=1,3,224,224")

@@ -1,4 +1,4 @@
-"""What the editor of definitions offers while one types: fields, values of enums, and types of layers."""
+"""Lists for the editor of definitions of what can be typed: fields, values of enums, and types of layers."""
 import functools
 import json
 import pathlib
