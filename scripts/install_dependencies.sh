@@ -25,6 +25,7 @@ set -euo pipefail
 # "a|b": either package satisfies the requirement.
 build=(
   build-essential 'cmake' 'ninja-build' ccache lld 'pkg-config|pkgconf' git ca-certificates
+  file # cpack -G DEB
   libprotobuf-dev protobuf-compiler
   liblmdb-dev libleveldb-dev zlib1g-dev libcurl4-openssl-dev libssl-dev
   'libturbojpeg0-dev|libturbojpeg-dev' 'libjpeg-dev|libjpeg62-turbo-dev|libjpeg-turbo8-dev'

@@ -65,8 +65,11 @@ make_wheel() {
   build/release-tools/bin/twine check --strict "$output"/cortado-*.whl
 }
 
+# The folders whose files are installed: tests/scripts/test_release.py compares with CMakeLists.txt.
+installed=(proto/all src/cortado/all src/caffe/all compat/all tools/all)
+
 make_deb() {
-  build proto/all src/caffe/all tools/all python/all
+  build "${installed[@]}" python/all
   rm -f "$output"/*.deb
   (cd "build/$preset" && cpack -G DEB -B "$PWD/packages")
   mv "build/$preset"/packages/*.deb "$output"
@@ -74,7 +77,7 @@ make_deb() {
 
 make_bundle() {
   # Includes the tests for caffe-gpu-check.
-  case "$preset" in cuda-*) build all ;; *) build tools/all src/caffe/all ;; esac
+  case "$preset" in cuda-*) build all ;; *) build "${installed[@]}" ;; esac
   rm -f "$output"/cortado-*.tar.gz
   scripts/pack.py "build/$preset" --output "$output"
 }

@@ -63,6 +63,12 @@ def test_unknown_steps_are_refused():
     assert "unknown step or option rpm" in release("rpm", status=2)
 
 
+def test_packages_and_archive_build_every_folder_that_is_installed():
+    folders = set(re.findall(r"^ *add_subdirectory\((\S+)\)", (ROOT / "CMakeLists.txt").read_text(), re.M))
+    built = re.findall(r"(\S+)/all\b", re.search(r"^installed=\((.*)\)$", RELEASE.read_text(), re.M)[1])
+    assert {*built, "python"} == folders - {"examples", "benchmarks", "tests", "tests/fuzz"}
+
+
 def test_sums_are_of_all_files_but_themselves(tmp_path):
     for name in ("a.whl", "b.deb"):
         (tmp_path / name).write_text(name)
