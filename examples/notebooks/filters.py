@@ -6,6 +6,7 @@
 # weights and photographs.
 
 # %%
+import os
 import sys
 
 import matplotlib.pyplot as plt
@@ -14,6 +15,9 @@ import numpy as np
 import caffe
 from google.protobuf import text_format
 
+# Jupyter starts in the notebook's folder; paths are relative to the root of the repository.
+while not os.path.isdir("scripts") and os.getcwd() != "/":
+    os.chdir("..")
 sys.path.insert(0, "scripts")
 import make_digits
 

@@ -5,6 +5,7 @@
 # rendered by `scripts/make_digits.py`, so that nothing has to be downloaded.
 
 # %%
+import os
 import sys
 
 import matplotlib.pyplot as plt
@@ -13,6 +14,9 @@ import numpy as np
 import caffe
 from caffe import layers as L, params as P
 
+# Jupyter starts in the notebook's folder; paths are relative to the root of the repository.
+while not os.path.isdir("scripts") and os.getcwd() != "/":
+    os.chdir("..")
 sys.path.insert(0, "scripts")
 import make_digits
 

@@ -5,6 +5,7 @@
 # `examples/net_surgery` do the same from the command line.
 
 # %%
+import os
 import sys
 
 import matplotlib.pyplot as plt
@@ -12,6 +13,9 @@ import numpy as np
 
 import caffe
 
+# Jupyter starts in the notebook's folder; paths are relative to the root of the repository.
+while not os.path.isdir("scripts") and os.getcwd() != "/":
+    os.chdir("..")
 sys.path[:0] = ["scripts", "examples/net_surgery"]
 import make_digits
 from edit_weights import blur, edge
