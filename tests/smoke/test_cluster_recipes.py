@@ -1,7 +1,7 @@
 """The recipes of examples/clusters: their scripts run; recipes for a cluster's engine are checked and run without it.
 
 Slurm really runs, on two nodes in network namespaces, if it is installed or CAFFE_SLURM_ROOT names its unpacked
-packages (slurm_cluster.sh); torchrun if it is in PATH or CAFFE_TORCHRUN names it.
+packages (slurm_cluster.sh); Grid Engine if it is installed or CAFFE_SGE_ROOT names its unpacked packages (sge_cluster.sh); torchrun if it is in PATH or CAFFE_TORCHRUN names it.
 """
 import json
 import os
@@ -21,7 +21,8 @@ from ranks import (  # noqa: F401 # pylint: disable=unused-import
     KINDS, bytes_of, environment, finish, free_port, hosts_in_namespaces, mpirun, start)
 
 RECIPES = ROOT / "examples" / "clusters"
-SCRIPTS = sorted([*RECIPES.rglob("*.sh"), *RECIPES.rglob("*.sbatch"), ROOT / "tests" / "smoke" / "slurm_cluster.sh"])
+SCRIPTS = sorted([*RECIPES.rglob("*.sh"), *RECIPES.rglob("*.sbatch"), *RECIPES.rglob("*.sge"),
+                  *(ROOT / "tests" / "smoke").glob("*_cluster.sh")])
 SECRET = "a secret of the test"
 
 
@@ -260,6 +261,54 @@ def test_the_slurm_job_without_slurm(folder):
     assert not (folder / "scratch").exists()
     assert ending(folder / "runs" / f"{own['SLURM_JOB_ID']}-0")["reason"] == "finished"
     assert not (folder / "requeued").exists()
+
+
+# Grid Engine.
+
+# The job's timer ends when training has begun, as if the time were over.
+SGE_JOB = """
+wait_for() { i=0; until eval "$1"; do i=$((i + 1)); [ $i -lt 400 ] || { echo "no: $1"; qstat -f; cat caffe-*.log; exit 1; }; sleep 0.3; done; }
+export DATABASE=shared SCRATCH=/mnt/caffe
+qsub -pe mpi 2 %s
+wait_for '[ "$(wc -l < runs/1-0/metrics.jsonl)" -gt 2 ]' 2>/dev/null
+pkill -f '^sleep 14220$'
+wait_for '[ -e runs/2-0 ]'
+wait_for '[ -z "$(qstat)" ]'
+"""
+
+
+def weights(file):
+    """A snapshot without the name of the database, which is another one for a copy."""
+    net = caffe_pb2.NetParameter.FromString(file.read_bytes())
+    for layer in net.layer:
+        layer.ClearField("data_param")
+    return net.SerializeToString(deterministic=True)
+
+
+def test_a_grid_engine_job_stops_is_submitted_again_and_goes_on(folder, solver, run):
+    root = os.environ.get("CAFFE_SGE_ROOT", "")
+    if not os.path.exists(f"{root}/usr/lib/gridengine/sge_qmaster"):
+        pytest.skip("Grid Engine is not installed, and CAFFE_SGE_ROOT does not name its unpacked packages")
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    mpirun(2)
+    path = solver("solver", max_iter=6000, display=5, snapshot_prefix='"run"')
+    done = run(BINARIES / "caffe", "train", f"-solver={path}", "-workers=2", f"--set=snapshot_prefix={folder}/workers",
+               env=environment(folder, OMP_NUM_THREADS="2"))
+    assert done.returncode == 0, done.stderr
+    (folder / "db").rename(folder / "shared")  # so that only the copies can be read
+    (folder / "steps.sh").write_text("set -eu\n" + SGE_JOB % (RECIPES / "sge" / "train.sge"))
+    done = subprocess.run(["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child",
+                           ROOT / "tests" / "smoke" / "sge_cluster.sh", folder / "sge", "sh", "steps.sh"],
+                          cwd=folder, text=True, check=False, timeout=600, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, env=environment(folder, **variables()))
+    assert done.returncode == 0, done.stdout[-4000:]
+    first, second = ending(folder / "runs" / "1-0"), ending(folder / "runs" / "2-0")
+    assert first["reason"] == "stopped" and 0 < first["iteration"] < 6000
+    assert second["reason"] == "finished" and second["iteration"] == 6000
+    assert f"Restoring previous solver status from run_iter_{first['iteration']}.solverstate" in (folder / "caffe-2.log").read_text()
+    assert weights(folder / "run_iter_6000.caffemodel") == weights(folder / "workers_iter_6000.caffemodel")
+    assert not list((folder / "sge").glob("disk*/caffe"))
 
 
 # Kubernetes.
