@@ -7,6 +7,8 @@
 #   scripts/install_dependencies.sh fuzz      packages for building and for scripts/fuzz.sh
 #   scripts/install_dependencies.sh docs      packages for building, scripts/docs_site.sh and
 #                                             scripts/docs_images.py
+#   scripts/install_dependencies.sh notebooks packages for building and for examples/notebooks, but
+#                                             for Jupyter (containers/)
 #   scripts/install_dependencies.sh video     packages for building and for videos (VideoData)
 #   scripts/install_dependencies.sh onnx      also those for the tests of ONNX models: onnx and
 #                                             onnxruntime, into build/onnx-venv
@@ -47,6 +49,7 @@ develop=(clang-format clang-tidy)
 # Debian 12's first clang with half floats, or Ubuntu's default.
 fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev|libomp-18-dev')
 docs=(doxygen python3-venv python3-yaml python3-pil python3-matplotlib)
+notebooks=(python3-venv python3-matplotlib python3-ipykernel)
 video=(libopencv-videoio-dev)
 cuda=(python3-pip)
 onnx=(python3-venv)
@@ -67,6 +70,7 @@ what=${what#--}
 case "$what" in
   build) wanted=("${build[@]}") ;;
   docs) wanted=("${build[@]}" "${docs[@]}") ;;
+  notebooks) wanted=("${build[@]}" "${notebooks[@]}") ;;
   video) wanted=("${build[@]}" "${video[@]}") ;;
   cuda) wanted=("${build[@]}" "${cuda[@]}") ;;
   onednn3) wanted=("${build[@]}" "${onednn3[@]}") ;;
@@ -75,7 +79,7 @@ case "$what" in
   studio) wanted=("${build[@]}" "${test[@]}" "${studio[@]}") ;;
   develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
   fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
-  *) sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,22s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # Without apt there are no package names to compare with, so check for the tools themselves.

@@ -1,4 +1,5 @@
 """The container files: checks that need no Docker, and their commands on a Debian system without Docker."""
+import itertools
 import json
 import pathlib
 import re
@@ -21,10 +22,24 @@ def instructions(file):
     return [tuple(line.split(" ", 1)) for line in lines if line]
 
 
+def stages(file):
+    """The instructions of each stage, from its FROM on."""
+    found = []
+    for name, text in instructions(file):
+        if name == "FROM":
+            found.append([])
+        if found:
+            found[-1].append((name, text))
+    return found
+
+
 def last_stage(file):
-    found = instructions(file)
-    start = max(i for i, (name, _) in enumerate(found) if name == "FROM")
-    return found[start:]
+    return stages(file)[-1]
+
+
+def images(file):
+    """The stages that people use: the last one, and the one for development."""
+    return [last_stage(file), *(stage for stage in stages(file) if stage[0][1] == "tools AS develop")]
 
 
 def test_one_for_each_kind_of_machine():
@@ -34,27 +49,29 @@ def test_one_for_each_kind_of_machine():
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 class TestFile:
     def test_builds_in_a_stage_of_its_own(self, file):
-        stages = [text for name, text in instructions(file) if name == "FROM"]
-        assert len(stages) == 2 and stages[0].endswith(" AS build")
+        names = [re.sub(r".*( AS \w+)$|.*", r"\1", stage[0][1]) for stage in stages(file)]
+        assert names == [" AS tools", " AS build", " AS develop", ""]
         assert not any(name == "COPY" for name, _ in last_stage(file))  # packages are mounted, not copied
 
     def test_bases_have_versions(self, file):
         for name, text in instructions(file):
-            assert name != "FROM" or re.search(r":[\w${}.-]*\d", text.replace("${CUDA}", "12.8")), text
+            assert name != "FROM" or text.startswith("tools AS ") or re.search(r":[\w${}.-]*\d", text.replace("${CUDA}", "12.8")), text
 
     def test_runs_as_a_user(self, file):
-        users = [text for name, text in last_stage(file) if name == "USER"]
-        assert users and users[-1].isdigit() and int(users[-1]) >= 1000
-        assert any(f"--uid {users[-1]} " in text for name, text in last_stage(file) if name == "RUN")
+        for stage in images(file):
+            users = [text for name, text in stage if name == "USER"]
+            assert users and users[-1].isdigit() and int(users[-1]) >= 1000
+            assert any(f"--uid {users[-1]} " in text for name, text in stage if name == "RUN")
 
     def test_says_what_it_is(self, file):
-        labels = " ".join(text for name, text in last_stage(file) if name == "LABEL")
-        assert set(re.findall(r"org\.opencontainers\.image\.(\w+)=", labels)) == LABELS
-        assert 'image.version="${VERSION}"' in labels and ("ARG", "VERSION") in last_stage(file)
+        for stage in images(file):
+            labels = " ".join(text for name, text in stage if name == "LABEL")
+            assert set(re.findall(r"org\.opencontainers\.image\.(\w+)=", labels)) == LABELS
+            assert 'image.version="${VERSION}"' in labels and ("ARG", "VERSION") in stage
 
     def test_leaves_no_package_lists(self, file):
-        for name, text in last_stage(file):
-            assert name != "RUN" or "apt-get" not in text or "rm -rf /var/lib/apt/lists/*" in text
+        for name, text in itertools.chain(*images(file)):
+            assert name != "RUN" or not re.search("apt-get|install_dependencies", text) or "rm -rf /var/lib/apt/lists/*" in text
 
     def test_scripts_that_it_runs_exist(self, file):
         for name, text in instructions(file):
