@@ -1,7 +1,8 @@
 """The recipes of examples/clusters: their scripts run; recipes for a cluster's engine are checked and run without it.
 
 Slurm really runs, on two nodes in network namespaces, if it is installed or CAFFE_SLURM_ROOT names its unpacked
-packages (slurm_cluster.sh); Grid Engine if it is installed or CAFFE_SGE_ROOT names its unpacked packages (sge_cluster.sh); torchrun if it is in PATH or CAFFE_TORCHRUN names it.
+packages (slurm_cluster.sh); Grid Engine likewise, with CAFFE_SGE_ROOT (sge_cluster.sh); torchrun if it is in PATH or
+CAFFE_TORCHRUN names it.
 """
 import json
 import os
