@@ -67,8 +67,8 @@ const CommandRegistrar<Import> import_registrar(
          "caffe import resnet18.onnx --output resnet18.prototxt --preprocessing torchvision\n"
          "caffe import model.onnx --output model.prototxt --shape input=1,3,224,224\n"
          "caffe import script.pt --output net --shape 1,3,224,224\n"
-         "caffe import weights.pth --module 'torchvision.models:resnet18(num_classes=10)' "
-         "--output net --shape 1,3,224,224"});
+         "caffe import weights.pth --module torchvision.models:resnet18 --output net --shape "
+         "1,3,224,224"});
 
 }  // namespace
 }  // namespace caffe::tools
