@@ -115,6 +115,12 @@ def test_a_sweep_is_continued_from_elsewhere(place, monkeypatch):
     assert [state for _, state, *_ in results("parts")] == ["complete"] * 3
 
 
+def test_what_is_refused_leaves_no_folder(place, capfd):
+    assert sweep("solver.prototxt", "base_lr=0.001,0.1", "--sampler=foo") == 1
+    assert not (place / "sweep").exists()
+    assert sweep("nowhere") == 1 and "nowhere: there is no such file or folder" in capfd.readouterr().err
+
+
 def test_several_at_a_time_lose_no_trial(place):
     assert sweep("solver.prototxt", "base_lr=0.001..0.2:log", "--trials=9", "--jobs=3", "--pruner=none") == 0
     assert [(number, state) for number, state, *_ in results()] == [(number, "complete") for number in range(9)]

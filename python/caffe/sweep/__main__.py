@@ -1,6 +1,7 @@
 """python -m caffe.sweep: see `caffe help sweep`."""
 import argparse
 import os
+import signal
 import sys
 
 from google.protobuf import text_format
@@ -74,6 +75,8 @@ def _definition(options):
     from .space import grid, read_parameters
     from .study import Definition, digest_of
 
+    if not os.path.exists(options.solver):
+        raise IoError(f"{options.solver}: there is no such file or folder; give a solver, a model's folder, or the folder of a sweep")
     parameters = read_parameters(options.parameters)
     if not parameters:
         raise InvalidArgument("nothing varies; name fields, as in caffe sweep solver.prototxt base_lr=0.001..0.1:log")
@@ -145,6 +148,7 @@ def _enter(options):
 def main(words=None):
     """Returns the exit status."""
     options = _parser().parse_args(words)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         init_log(2)  # the log of each training is in its folder
     except InvalidArgument:

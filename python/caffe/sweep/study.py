@@ -65,6 +65,9 @@ class Study:
 
     def __init__(self, folder, definition=None):
         self.folder = os.path.abspath(folder)
+        if definition is not None:
+            sampler_maker(definition.sampler)  # refuses unknown ones before there is a folder
+            make_pruner(definition.pruner, definition.first, definition.last)
         self._check_folder()
         os.makedirs(self.folder, exist_ok=True)
         with locked(self._path("sweep.lock")):
