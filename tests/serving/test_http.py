@@ -173,6 +173,7 @@ def test_callers_without_the_token(classes):
         answer = client.get("/metrics", headers=headers)
         assert answer.status_code == 401 and answer.json()["error"] == "give the token: Authorization: Bearer TOKEN"
     assert client.get("/metrics", headers={"Authorization": "Bearer secret"}).status_code == 200
+    assert client.get("/v2/health/ready").status_code == 200 and client.get("/v2/models/classes/ready").status_code == 401
     server.close()
 
 

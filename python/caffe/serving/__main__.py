@@ -2,6 +2,7 @@
 import argparse
 import os
 import sys
+from urllib.parse import quote
 
 from google.protobuf import text_format
 
@@ -75,7 +76,7 @@ def _run(options):
     listening.listen()  # what comes before uvicorn runs waits
     for model in models:
         shapes = ", ".join(f"{one.name} {'x'.join(map(str, one.shape)).replace('-1', 'N')}" for one in (*model.inputs, *model.outputs))
-        print(f"{model.name}: {shapes}  {url_of(listening)}/v2/models/{model.name}", flush=True)
+        print(f"{model.name}: {shapes}  {url_of(listening)}/v2/models/{quote(model.name)}", flush=True)
     print("Ctrl-C ends.", flush=True)
     config = uvicorn.Config(server.app, log_level="warning", access_log=False, lifespan="off", timeout_keep_alive=75,
                             limit_concurrency=4 * options.max_queue, timeout_graceful_shutdown=30)

@@ -2,6 +2,7 @@
 import asyncio
 import dataclasses
 import logging
+from urllib.parse import quote
 
 import prometheus_client as prometheus
 from fastapi import FastAPI, Request
@@ -92,7 +93,7 @@ class Server:
             self.app.post(model + "/image")(self._image)
 
     def _index(self):
-        return JsonAnswer({"server": "cortado", "version": __version__, "models": {name: f"/v2/models/{name}" for name in self._models}})
+        return JsonAnswer({"server": "cortado", "version": __version__, "models": {name: f"/v2/models/{quote(name)}" for name in self._models}})
 
     def _metrics(self):
         return Response(self.metrics.text(), media_type=prometheus.CONTENT_TYPE_LATEST)
