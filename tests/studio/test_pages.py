@@ -169,6 +169,9 @@ def test_from_photographs_to_a_model(page, root):
     page.open("/runs/figures_model/runs/1")
     expect(screen.get_by_text("finished")).to_be_visible()
     page.shot("trained")
+    screen.get_by_role("button", name="Resume").click()
+    page.open("/jobs")
+    expect(screen.locator(".panel").filter(has_text="train figures_model/runs/1").get_by_text("done", exact=True)).to_be_visible()
     shutil.copy(root / "figures" / "disc" / "00.png", root / "figures" / "disc" / "new.png")
     page.open("/data/figures")
     screen.get_by_text("Versions", exact=True).click()
@@ -191,6 +194,12 @@ def test_from_photographs_to_a_model(page, root):
         screen.locator(".cm-tooltip-autocomplete").get_by_text(offered, exact=True).click()
     expect(screen.locator(".cm-content:visible")).to_contain_text('layer { type: "InnerProduct" inner_product_param { axis: 1 bias_term: false')
     page.shot("completion")
+    screen.get_by_role("button", name="Check and save").locator("visible=true").click()
+    expect(screen.get_by_role("alert")).to_be_visible()  # the new layer has no bottom
+    with open(root / "figures_model" / "train_val.prototxt", "a", encoding="utf-8") as file:
+        file.write("# another program\n")
+    screen.get_by_role("button", name="Check and save").locator("visible=true").click()
+    expect(screen.get_by_role("alert")).to_contain_text("has changed on the disk since you opened it")
 
 
 def test_a_sweep(page, root):

@@ -2,6 +2,7 @@
 import asyncio
 import json
 import os
+import re
 import sys
 
 from .. import Error
@@ -19,9 +20,21 @@ async def answer(*words, working=None, limit=600):
         await process.wait()
         raise Error(f"{os.path.basename(words[0])} {words[1]} has not ended after {limit} s") from None
     if process.returncode:
-        lines = errors.decode("utf-8", "replace").strip().splitlines()
-        raise Error(lines[-1].partition("] ")[2] or lines[-1] if lines else f"{os.path.basename(words[0])} {words[1]} ended with status {process.returncode}")
+        raise Error(_complaint(errors.decode("utf-8", "replace")) or f"{os.path.basename(words[0])} {words[1]} ended with status {process.returncode}")
     return output.decode("utf-8", "replace")
+
+
+_BEGIN = re.compile(r"[IWEF]\d{4} [^\]]*\] |caffe \w+: ")
+
+
+def _complaint(text):
+    """The last message, which may have several lines, without the prefix of logs; also those before it that it speaks of."""
+    lines = text.strip().splitlines()
+    begins = [index for index, line in enumerate(lines) if _BEGIN.match(line)]
+    begin = begins[-1] if begins else max(0, len(lines) - 1)
+    if "see above" in "\n".join(lines[begin:]):
+        begin = begins[max(0, len(begins) - 4)]
+    return "\n".join(_BEGIN.sub("", line, count=1) for line in lines[begin:])
 
 
 async def json_answer(*words, working=None, limit=600):

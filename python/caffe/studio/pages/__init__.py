@@ -82,7 +82,7 @@ def failure(text):
     """An error, on the page."""
     with ui.row().classes("failure items-start no-wrap").props('role="alert"'):
         ui.icon("error_outline")
-        ui.label(text)
+        ui.label(text).classes("code" if "\n" in text else "")
 
 
 _STYLE = """
@@ -100,6 +100,8 @@ a:focus-visible, button:focus-visible { outline: 2px solid var(--mark); outline-
 .title { font-size: 1.25rem; font-weight: 600; overflow-wrap: anywhere; }
 .panel { background: var(--panel); border-radius: .5rem; padding: .6rem .8rem; }
 .failure { border-left: 4px solid #c92a2a; background: var(--panel); padding: .5rem .75rem; gap: .5rem; overflow-wrap: anywhere; white-space: pre-wrap; }
+.code { font-family: ui-monospace, monospace; font-size: .85rem; }
+.q-tab-panels, .q-panel { height: auto !important; overflow: visible !important; }
 .number { font-size: 1.2rem; font-variant-numeric: tabular-nums; }
 .log { font: 12px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; max-height: 28rem; overflow-y: auto; width: 100%; }
 .chart { width: 100%; height: 17rem; }

@@ -171,8 +171,8 @@ def _new_model(studio, name, dataset):
     with ui.expansion("Make a model", value=True).classes("w-full panel"), ui.row().classes("items-end"):
         model = ui.input("Folder", value=f"{name}_model").props("dense outlined")
         net = ui.select({"": "chosen for the images", **_nets(dataset)}, value="", label="Net").props("dense outlined").style("min-width: 16rem")
-        epochs = ui.number("Epochs", placeholder="chosen", min=1, precision=0).props("dense outlined").style("width: 7rem")
-        size = ui.number("Pixels", placeholder="chosen", min=8, precision=0).props("dense outlined").style("width: 7rem")
+        epochs = ui.number("Epochs", placeholder="chosen", precision=0).props("dense outlined").style("width: 7rem")
+        size = ui.number("Pixels", placeholder="chosen", precision=0).props("dense outlined").style("width: 7rem")
         share = ui.number("For testing, %", value=15, min=1, max=99, precision=0).props("dense outlined").style("width: 8rem")
         weights = ui.select({"": "nothing", **{name: name for name in _weights(studio)}}, value="", label="Starts from").props("dense outlined")
         precision = ui.select({"": "float", "bf16": "bfloat16", "fp16": "float16"}, value="", label="Computes in").props("dense outlined").style("width: 8rem")
@@ -182,6 +182,9 @@ def _new_model(studio, name, dataset):
                 folder = studio.workspace.inside(model.value or "")
                 if os.path.lexists(folder):
                     raise InvalidArgument(f"{model.value}: is there already; give another folder")
+                for what, number in (("Epochs", epochs.value), ("Pixels", size.value)):
+                    if number is not None and number < 1:
+                        raise InvalidArgument(f"{what} is {number:g}; give 1 or more")
                 await run.io_bound(versions.note_model, studio, name, studio.workspace.relative(folder))
             except (Error, OSError) as error:
                 ui.notify(str(error), type="negative", multi_line=True)

@@ -17,10 +17,11 @@ def definitions(studio, folder):
         if not path.exists():
             continue
         with ui.expansion(file, value=file == "train_val.prototxt").classes("w-full"):
-            editor = _editor(path.read_text(encoding="utf-8", errors="replace"), "SolverParameter" if file == "solver.prototxt" else "NetParameter")
+            text = path.read_text(encoding="utf-8", errors="replace")
+            editor = _editor(text, "SolverParameter" if file == "solver.prototxt" else "NetParameter")
             save = ui.button("Check and save").props("dense outline no-caps")
             message = ui.column().classes("w-full")
-            save.on_click(functools.partial(_save, studio, path, editor, message))
+            save.on_click(functools.partial(_save, studio, path, editor, message, [text]))
 
 
 def _editor(text, message):
@@ -36,14 +37,20 @@ def _editor(text, message):
     return editor.style("max-height: 30rem")
 
 
-async def _save(studio, path, editor, message):
+async def _save(studio, path, editor, message, seen):
+    """seen: [the text as it was read or saved last]"""
     message.clear()
+    if path.read_text(encoding="utf-8", errors="replace") != seen[0]:
+        with message:
+            failure(f"{path.name} has changed on the disk since you opened it. Copy your changes, load the page again and repeat them there.")
+        return
     partial = path.with_name(f".{path.name}.{os.getpid()}.prototxt")
     partial.write_text(editor.value, encoding="utf-8")
     words = ["--solver", partial.name] if path.name == "solver.prototxt" else [partial.name]
     try:
         text = await commands.answer(studio.program, "plan", *words, working=path.parent)
         os.replace(partial, path)
+        seen[0] = editor.value
     except (Error, OSError) as error:
         partial.unlink(missing_ok=True)
         with message:

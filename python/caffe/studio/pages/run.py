@@ -36,6 +36,24 @@ def _clock(seconds):
     return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
 
 
+def resume_words(session):
+    """The words after `caffe` that continue a session, run in its folder; [] if its command is not known."""
+    words = shlex.split(str(session.get("command", "")))[1:]
+    if not words:
+        return []
+    if "--auto_resume" not in words and not any(word.lstrip("-").startswith("snapshot=") for word in words):
+        words.append("--auto_resume")
+    folder = str(session.get("folder", ""))
+    if os.path.exists(os.path.join(folder, "deploy.prototxt")) and os.path.exists(os.path.join(folder, "solver.prototxt")):
+        # A model's folder, which the command has named from elsewhere, and in which it then ran.
+        for index, word in enumerate(words[1:], 1):
+            name = word.partition("=")[2] if word.lstrip("-").startswith("solver=") else word
+            if not name.startswith("-") and os.path.basename(os.path.normpath(name)) == os.path.basename(folder):
+                words[index] = "."
+                break
+    return words
+
+
 class _View:
     """The user's choices for the curves."""
 
@@ -104,15 +122,12 @@ def _buttons(studio, one):
             ui.notify("The training does not run on this machine.", type="warning")
 
     async def resume():
-        session = one.session
-        words = shlex.split(str(session.get("command", "")))[1:]
-        if not words or one.state == "running":
-            ui.notify("It runs, or its command is not known.", type="warning")
+        words = resume_words(one.session)
+        if one.state == "running" or not words:
+            ui.notify("It runs already." if one.state == "running" else "The run does not say by which command it was started.", type="warning")
             return
-        if "--auto_resume" not in words and not any(word.lstrip("-").startswith("snapshot=") for word in words):
-            words.append("--auto_resume")
-        job = studio.jobs.add("train", f"train {one.name}", [studio.program, *words], str(session.get("folder", studio.workspace.root)),
-                              f"/runs/{studio.workspace.relative(one.folder)}")
+        name = studio.workspace.relative(one.folder)
+        job = studio.jobs.add("train", f"train {name}", [studio.program, *words], str(one.session.get("folder", studio.workspace.root)), f"/runs/{name}")
         ui.notify(f"Job {job.id} is queued.")
 
     buttons = ui.row().classes("items-center")
