@@ -115,6 +115,11 @@ def test_a_sweep_is_continued_from_elsewhere(place, monkeypatch):
     assert [state for _, state, *_ in results("parts")] == ["complete"] * 3
 
 
+def test_few_settings_are_all_tried_once(place):
+    assert sweep("solver.prototxt", "base_lr=0.001,0.05", "momentum=0,0.9", "--pruner=none") == 0
+    assert sorted((chosen["base_lr"], chosen["momentum"]) for *_, chosen in results()) == [("0.001", "0"), ("0.001", "0.9"), ("0.05", "0"), ("0.05", "0.9")]
+
+
 def test_what_is_refused_leaves_no_folder(place, capfd):
     assert sweep("solver.prototxt", "base_lr=0.001,0.1", "--sampler=foo") == 1
     assert not (place / "sweep").exists()

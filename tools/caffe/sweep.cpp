@@ -40,7 +40,8 @@ class Sweep : public Command {
         ->type_name("N")
         ->default_str("1, or one for each GPU");
     app.add_option("--sampler", sampler_, "How settings are chosen: tpe, random, cmaes, grid")
-        ->type_name("NAME");
+        ->type_name("NAME")
+        ->default_str("tpe, or grid if there are no more settings than trials");
     app.add_option("--pruner", pruner_,
                    "Which trials end early: halving, hyperband, median, or none of them")
         ->type_name("NAME");
@@ -86,7 +87,7 @@ class Sweep : public Command {
   }
 
  private:
-  std::string solver_, output_, metric_, sampler_ = "tpe", pruner_ = "halving", gpu_;
+  std::string solver_, output_, metric_, sampler_, pruner_ = "halving", gpu_;
   std::vector<std::string> parameters_;
   std::optional<int> trials_, jobs_;
   int seed_ = 1;

@@ -10,6 +10,8 @@ from .. import InvalidArgument, IoError, Unsupported, get_solver, init_log
 from .._output import run_command
 from ..proto import caffe_pb2
 
+_TRIALS = 64
+
 
 def _parser():
     parser = argparse.ArgumentParser(prog="caffe sweep", description=__doc__)
@@ -22,7 +24,7 @@ def _parser():
     parser.add_argument("--trials", type=int)
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--gpus", default="")
-    parser.add_argument("--sampler", default="tpe")
+    parser.add_argument("--sampler", default="")
     parser.add_argument("--pruner", default="halving")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--precision", default="")
@@ -72,7 +74,7 @@ def _metric(solver, wanted):
 
 def _definition(options):
     """The sweep that the options describe, checked against the solver."""
-    from .space import grid, read_parameters
+    from .space import count_at_most, grid, read_parameters
     from .study import Definition, digest_of
 
     if not os.path.exists(options.solver):
@@ -81,8 +83,10 @@ def _definition(options):
     if not parameters:
         raise InvalidArgument("nothing varies; name fields, as in caffe sweep solver.prototxt base_lr=0.001..0.1:log")
     trials = options.trials
+    # Other samplers would train some of a few settings again and again.
+    sampler = options.sampler or ("grid" if count_at_most(parameters) <= (trials or _TRIALS) else "tpe")
     if trials is None:
-        trials = len(grid(parameters)) if options.sampler == "grid" else 64
+        trials = len(grid(parameters)) if sampler == "grid" else _TRIALS
     first = {parameter.field: getattr(parameter.distribution, "low", getattr(parameter.distribution, "choices", [None])[0])
              for parameter in parameters}
     solver = get_solver(options.solver, set={field: str(value) for field, value in first.items()})
@@ -90,7 +94,7 @@ def _definition(options):
     param, last = solver.param, solver.max_iter
     interval = param.test_interval or (last // param.max_epoch if param.max_epoch else last)
     return Definition(solver=options.solver, parameters=options.parameters, metric=metric, falls=falls, trials=trials, seed=options.seed,
-                      sampler=options.sampler, pruner=options.pruner, first=max(1, min(interval, last)), last=last,
+                      sampler=sampler, pruner=options.pruner, first=max(1, min(interval, last)), last=last,
                       digest=digest_of(*_texts(options.solver), options.precision), working=os.path.relpath(os.getcwd(), options.output)), param
 
 

@@ -123,6 +123,14 @@ def grid(parameters):
     return points
 
 
+def count_at_most(parameters):
+    """The number of combinations, without regard to conditions; infinity if there is a range without a step."""
+    try:
+        return math.prod(len(_listed(parameter)) for parameter in parameters)
+    except InvalidArgument:
+        return math.inf
+
+
 def _listed(parameter):
     kind = parameter.distribution
     if isinstance(kind, optuna.distributions.CategoricalDistribution):
