@@ -63,17 +63,17 @@ async def show_one(studio, name):
     except (Error, OSError) as error:
         failure(str(error))
         return
-    dataset, images, counts = found
+    dataset, images, counts, boxes = found
     with ui.row():
-        for what, value in (("task", dataset.task), ("form", dataset.kind), ("images", f"{len(images):,}"), ("classes", len(dataset.classes))):
+        for what, value in (("task", dataset.task), ("form", dataset.kind), ("images", f"{len(images):,}"), ("classes", len(dataset.classes) - (dataset.task == "detection"))):
             with ui.column().classes("panel").style("gap: 0"):
                 ui.label(what).classes("soft")
                 ui.label(str(value)).classes("number")
     versions.show(studio, name)
     _new_model(studio, name, dataset)
     _preview(studio, folder, dataset)
-    if counts:
-        _balance(counts)
+    if counts or boxes:
+        _balance(counts or boxes, "Images" if counts else "Boxes")
     with ui.row().classes("items-center"):
         ui.label("Images").classes("title")
         chosen = ui.select(["all", *sorted(counts)], value="all", on_change=lambda: browse(0)).props('dense outlined aria-label="Class"') if counts else None
@@ -95,15 +95,17 @@ async def show_one(studio, name):
 
 
 def _look(folder):
-    """The Dataset, its images, and the number of images by class, where folders are classes."""
+    """The Dataset, its images, the number of images by class, where folders are classes, and of boxes by class."""
     dataset = open_dataset(folder)
     images = dataset.images()
     is_by_folder = dataset.task == "classification" and {image.parent.name for image in images} <= set(dataset.classes)
-    return dataset, images, collections.Counter(image.parent.name for image in images) if is_by_folder else {}
+    boxes = collections.Counter(box.name for item in (*dataset.items.values(), *dataset.val_items.values()) for box in item.boxes
+                                ) if dataset.task == "detection" else {}
+    return dataset, images, collections.Counter(image.parent.name for image in images) if is_by_folder else {}, boxes
 
 
-def _balance(counts):
-    ui.label("Images of each class").classes("title")
+def _balance(counts, what):
+    ui.label(f"{what} of each class").classes("title")
     names = sorted(counts, key=lambda name: -counts[name])[:60]
     ui.echart({"animation": False, "aria": {"enabled": True}, "grid": {"left": 56, "right": 16, "top": 12, "bottom": 60}, "tooltip": {},
                "xAxis": {"type": "category", "data": names, "axisLabel": {"rotate": 40 if len(names) > 12 else 0}}, "yAxis": {"type": "value"},
