@@ -202,6 +202,17 @@ def test_from_photographs_to_a_model(page, root):
     expect(screen.get_by_role("alert")).to_contain_text("has changed on the disk since you opened it")
 
 
+def test_an_archive_that_is_refused(page, root):
+    (root.parent / "broken.zip").write_bytes(b"no archive")
+    screen = page.page
+    page.open("/data")
+    screen.get_by_label("Name of the set").fill("broken")
+    screen.locator("input[type=file]").set_input_files(root.parent / "broken.zip")
+    expect(screen.get_by_role("alert")).to_be_visible()
+    expect(screen.locator(".q-uploader__file")).to_have_count(0)
+    assert not (root / "broken").exists()
+
+
 def test_a_sweep(page, root):
     """Queues a sweep of a model, and opens one of its trials."""
     if browser.PROGRAM is None:

@@ -45,6 +45,7 @@ def show(studio):
             finally:
                 pathlib.Path(file).unlink(missing_ok=True)
         except (Error, OSError) as error:
+            event.sender.reset()  # or it would say that all is done
             ui.notify(str(error), type="negative", timeout=0, close_button="Close", multi_line=True)
         else:
             ui.navigate.to(f"/data/{quote(wanted)}")
