@@ -4,6 +4,7 @@
   activations FOLDER IMAGE   what each blob holds for an image, and where the net looks (Grad-CAM) for its best class
   samples FOLDER             what the data layer gives in training, after augmentation
   copied FOLDER WEIGHTS      what the net takes from a .caffemodel, layer by layer
+  sweep FOLDER WORD...       nothing, if a sweep of the model with these words can begin
   preview PROGRAM SET NET SIDE   the same as samples for a set without a model, and the mean of its images; NET and SIDE may be empty
 
 FOLDER is a model's. Selvaraju et al., "Grad-CAM: Visual Explanations from Deep Networks via Gradient-based Localization", 2017.
@@ -177,6 +178,14 @@ def copied(folder, weights):
     return {"layers": [{"layer": layer, "outcome": outcome, "blobs": blobs, "values": values} for layer, outcome, blobs, values in net.copy_from(weights)]}
 
 
+def sweep(folder, *words):
+    from caffe.sweep.__main__ import check
+
+    os.chdir(folder)
+    check("solver.prototxt", *words)
+    return {}
+
+
 def preview(program, path, net, side):
     """Makes a model of some of the images to look at it."""
     from caffe.model_folder.new import Wishes, preview as make
@@ -191,7 +200,7 @@ def preview(program, path, net, side):
     return {**found, "mean": list(plan.mean), "net": plan.net.name, "side": plan.side, "images": plan.halves.train_count}
 
 
-_QUESTIONS = {"filters": filters, "activations": activations, "samples": samples, "copied": copied, "preview": preview}
+_QUESTIONS = {"filters": filters, "activations": activations, "samples": samples, "copied": copied, "sweep": sweep, "preview": preview}
 
 
 def main(words):

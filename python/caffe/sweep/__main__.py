@@ -98,6 +98,12 @@ def _definition(options):
                       digest=digest_of(*_texts(options.solver), options.precision), working=os.path.relpath(os.getcwd(), options.output)), param
 
 
+def check(*words):
+    """Raises Error if `caffe sweep WORDS` would be refused, in the folder of the solver."""
+    _optuna()
+    _definition(_parser().parse_args(list(words)))
+
+
 def _show(study, file):
     from . import page, report
 

@@ -41,7 +41,7 @@ def _form(studio):
         ui.label("base_lr=0.001..0.1:log is a range, type=SGD,Adam a choice, momentum=0.5..0.99 if type=SGD has a condition, and "
                  "layer[fc].inner_product_param.num_output=16..128:step=16 is a field of the net.").classes("soft")
 
-        def queue():
+        async def queue():
             words = [line.strip() for line in (fields.value or "").splitlines() if line.strip()]
             try:
                 if not words or any(word.startswith("-") or "=" not in word for word in words):
@@ -49,14 +49,18 @@ def _form(studio):
                 folder = f"{model.value}/sweep"
                 if pathlib.Path(studio.workspace.inside(folder)).exists():
                     raise InvalidArgument(f"{folder}: is there already; move it away, or continue it on its page")
-            except Error as error:
+                button.disable()
+                await commands.look("sweep", studio.workspace.inside(model.value), *words)
+            except (Error, OSError) as error:
                 ui.notify(str(error), type="negative", multi_line=True)
                 return
+            finally:
+                button.enable()
             job = studio.jobs.add("sweep", f"sweep of {model.value}", [studio.program, "sweep", model.value, *words, f"--trials={int(trials.value or 16)}",
                                   f"--sampler={sampler.value}", f"--pruner={pruner.value}"], studio.workspace.root, f"/sweeps/{quote(folder)}")
             ui.notify(f"Job {job.id} is queued.")
 
-        ui.button("Sweep", on_click=queue).props("no-caps unelevated")
+        button = ui.button("Sweep", on_click=queue).props("no-caps unelevated")
 
 
 @page("/sweeps/{name:path}")
