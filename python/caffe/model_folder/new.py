@@ -61,9 +61,7 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
         raise InvalidArgument(f"{output}: lies in {photographs}, the folder of the images, of which it would become a part; give another "
                               "--output")
     dataset = open_dataset(photographs)
-    usual = _usual_side(dataset)
-    net = zoo.net_named(wishes.net, dataset.task) if wishes.net else zoo.choose(dataset.task, usual)
-    side = _side(net, usual, wishes.side)
+    net, side = _choice(dataset, wishes)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
@@ -84,11 +82,17 @@ def preview(photographs: Path, folder: Path, wishes: Wishes, program: Path, coun
     """Makes the same model as make(), of about `count` of the images, in the existing folder `folder`: to look at its definitions
     and at what its data layer gives. Raises as make() does."""
     whole = open_dataset(photographs)
-    usual = _usual_side(whole)
-    net = zoo.net_named(wishes.net, whole.task) if wishes.net else zoo.choose(whole.task, usual)
+    net, side = _choice(whole, wishes)
     images = folder / "images"
     images.mkdir()
-    return _fill(folder, "preview", whole.sample(count, images), net, _side(net, usual, wishes.side), wishes, program)
+    return _fill(folder, "preview", whole.sample(count, images), net, side, wishes, program)
+
+
+def _choice(dataset: Dataset, wishes: Wishes) -> Tuple[zoo.Net, int]:
+    """The net for the set, and the side of its input."""
+    usual = _usual_side(dataset)
+    net = zoo.net_named(wishes.net, dataset.task) if wishes.net else zoo.choose(dataset.task, usual)
+    return net, _side(net, usual, wishes.side)
 
 
 def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wishes: Wishes, program: Path) -> recipes.Plan:
