@@ -42,16 +42,14 @@ def to_onnx(file, call, shapes, output):
     if file and not os.path.isfile(file):
         raise IoError(f"{file}: no such file")
     kind = _kind(file) if file else "weights"
+    if call and kind != "weights":
+        raise InvalidArgument(f"--module is {call}, but {file} is a {kind} that needs none")
     if kind == "program":
-        if call:
-            raise InvalidArgument(f"--module is {call}, but {file} is a program that needs none")
         _export_program(torch, file, output)
         return
     if not shapes:
         raise InvalidArgument(f"{file or call}: does not say the shape of its input; give it, as in --shape=1,3,224,224")
     if kind == "script":
-        if call:
-            raise InvalidArgument(f"--module is {call}, but {file} is a script that needs none")
         module = _read(lambda: torch.jit.load(file, map_location="cpu"), file, "script of torch.jit")
     else:
         module = _made(torch, file, call)
@@ -109,19 +107,19 @@ def _called(call):
     help_text = f"--module={call}: is no call; give package.module:function(keyword=value), as in torchvision.models:resnet18(num_classes=10)"
     try:
         tree = ast.parse(rest if "(" in rest else rest + "()", mode="eval").body
-        names = tree.func.id if isinstance(tree.func, ast.Name) else None
+        name = tree.func.id if isinstance(tree.func, ast.Name) else None
         arguments = [ast.literal_eval(argument) for argument in tree.args]
         keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in tree.keywords}
     except (SyntaxError, ValueError, AttributeError):
         raise InvalidArgument(help_text) from None
-    if names is None or None in keywords or not all(part.isidentifier() for part in place.split(".")):
+    if name is None or None in keywords or not all(part.isidentifier() for part in place.split(".")):
         raise InvalidArgument(help_text)
     try:
-        function = getattr(importlib.import_module(place), names)
+        function = getattr(importlib.import_module(place), name)
     except ImportError as error:
         raise InvalidArgument(f"--module={call}: {error}; modules are looked for in PYTHONPATH too") from None
     except AttributeError:
-        raise InvalidArgument(f"--module={call}: module {place} has no '{names}'") from None
+        raise InvalidArgument(f"--module={call}: module {place} has no '{name}'") from None
     try:
         return function(*arguments, **keywords)
     except (TypeError, ValueError, KeyError, RuntimeError, OSError) as error:
