@@ -24,6 +24,7 @@ from PIL import Image, ImageDraw
 
 import caffe
 from caffe import ImageInput
+from caffe.class_names import read_names
 
 _BINS = 40
 _CHANNELS = 16  # shown of a blob
@@ -148,12 +149,9 @@ def samples(folder):
 
 
 def _names(layer):
-    """Classes from labels.txt next to a database."""
-    try:
-        with open(os.path.join(layer.data_param.source, "labels.txt"), encoding="utf-8") as text:
-            return text.read().splitlines()
-    except OSError:
-        return []
+    """Classes from labels.txt in a database."""
+    file = os.path.join(layer.data_param.source, "labels.txt")
+    return read_names(file) if os.path.exists(file) else []
 
 
 def _with_boxes(pixels, rows, index):

@@ -1,4 +1,5 @@
 """The folder that the studio shows."""
+import glob
 import os
 import threading
 
@@ -60,6 +61,11 @@ class Workspace:
     def models(self):
         """Names of the models' folders, at most three folders down, sorted."""
         return self._holding("solver.prototxt", "deploy.prototxt")
+
+    def weights(self):
+        """Names of all files of weights in the models' folders."""
+        return [self.relative(file) for name in self.models() for pattern in ("*.caffemodel", "snapshots/*.caffemodel")
+                for file in sorted(glob.glob(os.path.join(glob.escape(os.path.join(self.root, name)), pattern)))]
 
     def sweeps(self):
         """Names of the sweeps' folders, at most three folders down, sorted."""

@@ -163,12 +163,6 @@ def _unreadable(images):
     return found
 
 
-def _weights(studio):
-    """The best weights of each model in the workspace, to start from."""
-    root = pathlib.Path(studio.workspace.root)
-    return sorted(str(file.relative_to(root)) for model in studio.workspace.models() for file in (root / model).glob("snapshots/*_best.caffemodel"))
-
-
 def _new_model(studio, name, dataset):
     """The form that makes a model and trains it."""
     with ui.expansion("Make a model", value=True).classes("w-full panel"), ui.row().classes("items-end"):
@@ -177,7 +171,7 @@ def _new_model(studio, name, dataset):
         epochs = ui.number("Epochs", placeholder="chosen", precision=0).props("dense outlined").style("width: 7rem")
         size = ui.number("Pixels", placeholder="chosen", precision=0).props("dense outlined").style("width: 7rem")
         share = ui.number("For testing, %", value=15, min=1, max=99, precision=0).props("dense outlined").style("width: 8rem")
-        weights = ui.select({"": "nothing", **{name: name for name in _weights(studio)}}, value="", label="Starts from").props("dense outlined")
+        weights = ui.select({"": "nothing", **{name: name for name in studio.workspace.weights() if name.endswith("_best.caffemodel")}}, value="", label="Starts from").props("dense outlined")
         precision = ui.select({"": "float", "bf16": "bfloat16", "fp16": "float16"}, value="", label="Computes in").props("dense outlined").style("width: 8rem")
 
         async def make():

@@ -34,13 +34,6 @@ def _weights(studio, name):
     return sorted(folder.glob("snapshots/*.caffemodel"), key=lambda file: (file.name.endswith("_best.caffemodel"), file.stat().st_mtime))
 
 
-def _all_weights(studio):
-    """All weights of models in the workspace, by their paths there."""
-    root = pathlib.Path(studio.workspace.root)
-    return [str(file.relative_to(root)) for name in studio.workspace.models() for file in
-            sorted([*(root / name).glob("*.caffemodel"), *(root / name).glob("snapshots/*.caffemodel")])]
-
-
 def _task(folder):
     """The task of a model, by the data that it is trained with, or else by its last layer."""
     file = folder / "train_val.prototxt"
@@ -218,7 +211,7 @@ def _histogram(one):
 
 def _start(studio, folder):
     """Shows what the net takes from given weights, and starts a training from them."""
-    files = _all_weights(studio)
+    files = studio.workspace.weights()
     if not files:
         ui.label("There are no weights in the folder of the studio yet.").classes("soft")
         return

@@ -27,14 +27,21 @@ def show(studio, name):
         finally:
             button.enable()
         ui.notify(f"The set is at version {version.number}.")
-        _fill(place, studio.versions.all(name))
+        await read()
 
-    with ui.expansion("Versions").classes("w-full panel"):
+    async def read():
+        found = await run.io_bound(studio.versions.all, name)
+        _fill(place, found)
+
+    async def opened(event):
+        if event.value:
+            await read()
+
+    with ui.expansion("Versions", on_value_change=opened).classes("w-full panel"):
         ui.label("A version keeps the names and marks of all files, so that you see which data a model was made of and what has changed since. "
                  "Making a model records one. It keeps no copies of the images.").classes("soft")
         place = ui.column().classes("w-full")
         button = ui.button("Look for changes", on_click=record).props("dense outline no-caps")
-    _fill(place, studio.versions.all(name))
 
 
 def _fill(place, versions):
