@@ -116,7 +116,8 @@ def test_a_sweep_is_continued_from_elsewhere(place, monkeypatch):
 
 
 def test_few_settings_are_all_tried_once(place):
-    assert sweep("solver.prototxt", "base_lr=0.001,0.05", "momentum=0,0.9", "--pruner=none") == 0
+    for trials in (("--trials=3",), ("--trials=100",), ()):
+        assert sweep("solver.prototxt", "base_lr=0.001,0.05", "momentum=0,0.9", "--pruner=none", *trials) == 0
     assert sorted((chosen["base_lr"], chosen["momentum"]) for *_, chosen in results()) == [("0.001", "0"), ("0.001", "0.9"), ("0.05", "0"), ("0.05", "0.9")]
 
 

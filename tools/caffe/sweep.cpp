@@ -41,7 +41,7 @@ class Sweep : public Command {
         ->default_str("1, or one for each GPU");
     app.add_option("--sampler", sampler_, "How settings are chosen: tpe, random, cmaes, grid")
         ->type_name("NAME")
-        ->default_str("tpe, or grid if there are no more settings than trials");
+        ->default_str("tpe, or grid for at most 64 settings");
     app.add_option("--pruner", pruner_,
                    "Which trials end early: halving, hyperband, median, or none of them")
         ->type_name("NAME");

@@ -83,8 +83,8 @@ def _definition(options):
     if not parameters:
         raise InvalidArgument("nothing varies; name fields, as in caffe sweep solver.prototxt base_lr=0.001..0.1:log")
     trials = options.trials
-    # Other samplers would train some of a few settings again and again.
-    sampler = options.sampler or ("grid" if count_at_most(parameters) <= (trials or _TRIALS) else "tpe")
+    # Other samplers would train some of a few settings again and again. The choice does not depend on --trials, which may grow.
+    sampler = options.sampler or ("grid" if count_at_most(parameters) <= _TRIALS else "tpe")
     if trials is None:
         trials = len(grid(parameters)) if sampler == "grid" else _TRIALS
     first = {parameter.field: getattr(parameter.distribution, "low", getattr(parameter.distribution, "choices", [None])[0])
