@@ -1,5 +1,6 @@
 #include "caffe/run_folder.hpp"
 
+#include <glog/logging.h>
 #include <gmock/gmock.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
@@ -104,6 +105,8 @@ TEST_F(RunFolderTest, HoldsWhatARunLeaves) {
   EXPECT_THAT(Read("plan.txt"), HasSubstr("Peak memory"));
   EXPECT_THAT(Read("plan.json"), HasSubstr("\"steps\""));
   EXPECT_THAT(Read("trace.json"), HasSubstr("\"update\""));
+  EXPECT_THAT(Read("log.txt"),
+              AllOf(HasSubstr("Iteration 2, lr = 0.01"), HasSubstr("] Optimization Done.\n")));
   EXPECT_THAT(Read("run.json"),
               AllOf(HasSubstr("\"device\": \""), HasSubstr("oneDNN"), HasSubstr("\"seed\": \"7\""),
                     HasSubstr("\"reason\": \"finished\""), HasSubstr("\"end_iteration\": 4"),
@@ -151,6 +154,8 @@ TEST_F(RunFolderTest, ContinuesAResumedRun) {
   }
   // The machine failed while it wrote this.
   std::ofstream(path() + "/metrics.jsonl", std::ios::app) << R"({"event": "tr)";
+  std::ofstream(path() + "/log.txt", std::ios::app) << "I1128 22:0";
+  LOG(INFO) << "of no run";
   {
     RunFolder run(path(), {.resumes = true});
     Solver solver(Parse("base_lr: 0.02"));
@@ -161,6 +166,9 @@ TEST_F(RunFolderTest, ContinuesAResumedRun) {
                                     "train 2", "end 4"));
   EXPECT_EQ(Lines()[4].resumed_from(), state);
   EXPECT_THAT(Read("run.json"), HasSubstr("\"resumed_from\": \"" + state));
+  EXPECT_THAT(Read("log.txt"),
+              AllOf(HasSubstr("Iteration 0, lr = 0.01"), HasSubstr("Iteration 2, lr = 0.02"),
+                    Not(HasSubstr("of no run")), Not(HasSubstr("22:0I"))));
   // The changed definition has its own file.
   EXPECT_THAT(Read("solver.prototxt"), HasSubstr("base_lr: 0.01"));
   EXPECT_THAT(Read("solver.2.prototxt"), HasSubstr("base_lr: 0.02"));
@@ -194,6 +202,13 @@ TEST_F(RunFolderTest, TrainsOnWhenTheDiskIsFull) {
   EXPECT_THAT(log.substr(log.find(warning) + 1), Not(HasSubstr(warning)));
   EXPECT_THAT(log, HasSubstr("Optimization Done."));
   EXPECT_THAT(Read("run.json"), HasSubstr("\"reason\": \"finished\""));
+}
+
+TEST_F(RunFolderTest, TrainsOnWithoutALog) {
+  std::filesystem::create_directories(path());
+  std::filesystem::create_symlink("/dev/full", path() + "/log.txt");
+  Train();
+  EXPECT_EQ(Lines().back().reason(), "finished");
 }
 
 TEST_F(RunFolderTest, TellsOfAFailure) {

@@ -169,6 +169,9 @@ def test_from_photographs_to_a_model(page, root):
     page.open("/runs/figures_model/runs/1")
     expect(screen.get_by_text("finished")).to_be_visible()
     page.shot("trained")
+    expect(screen.get_by_text("Best: ")).to_contain_text("test/accuracy")
+    screen.get_by_role("tab", name="Log").click()
+    expect(screen.get_by_role("log")).to_contain_text("Optimization Done.")
     screen.get_by_role("button", name="Resume").click()
     page.open("/jobs")
     expect(screen.locator(".panel").filter(has_text="train figures_model/runs/1").get_by_text("done", exact=True)).to_be_visible()
@@ -200,6 +203,11 @@ def test_from_photographs_to_a_model(page, root):
         file.write("# another program\n")
     screen.get_by_role("button", name="Check and save").locator("visible=true").click()
     expect(screen.get_by_role("alert")).to_contain_text("has changed on the disk since you opened it")
+    page.open("/data/figures")
+    screen.get_by_role("button", name="Remove").click()
+    screen.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(screen.get_by_text("Send a set")).to_be_visible()
+    assert (root / ".cortado" / "removed" / "1" / "figures" / "disc" / "00.png").exists() and not (root / "figures").exists()
 
 
 def test_an_archive_that_is_refused(page, root):

@@ -14,7 +14,7 @@ import time
 
 from .. import InvalidArgument
 from .._locks import locked, open_lock, try_lock
-from .storage import read_json, write_json
+from .storage import end_of, read_json, write_json
 
 _STOPPING = (signal.SIGINT, signal.SIGHUP)
 
@@ -103,15 +103,9 @@ class Jobs:
         found = read_json(self._path(job.id, "status.json"), {})
         return found.get("status") if found.get("run") == job.runs else None
 
-    def log(self, job, most=65536):
+    def log(self, job):
         """The end of a job's log."""
-        try:
-            with open(self._path(job.id, "log.txt"), "rb") as log:
-                size = log.seek(0, os.SEEK_END)
-                log.seek(max(0, size - most))
-                return log.read().decode("utf-8", "replace")
-        except OSError:
-            return ""
+        return end_of(self._path(job.id, "log.txt"))
 
     def _path(self, *names):
         return os.path.join(self.folder, *names)

@@ -15,6 +15,7 @@
 #include "caffe/plan_report.hpp"
 #include "caffe/runs/append_file.hpp"
 #include "caffe/runs/event_file.hpp"
+#include "caffe/runs/log_file.hpp"
 #include "caffe/runs/metrics.hpp"
 #include "caffe/runs/run_file.hpp"
 #include "caffe/solver.hpp"
@@ -49,7 +50,8 @@ class RunFolder::Impl {
       : options_(options),
         path_(Made(path)),
         run_(path, options.resumes),
-        metrics_(path + "/metrics.jsonl") {
+        metrics_(path + "/metrics.jsonl"),
+        log_(path + "/log.txt") {
     metrics_.DropTornLine();
     RemoveAbandonedFiles(path, IsOfRun);
   }
@@ -190,6 +192,7 @@ class RunFolder::Impl {
   const std::string path_;
   runs::RunFile run_;
   runs::AppendFile metrics_;
+  runs::LogFile log_;
   std::optional<runs::EventFile> events_;
   Trace trace_;
   Solver* solver_ = nullptr;  // only during training

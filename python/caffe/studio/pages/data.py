@@ -12,6 +12,7 @@ from ...model_folder.datasets import open_dataset
 from .. import charts, uploads
 from . import failure, page, versions
 from .looking import fill, gallery
+from .removing import remove_button
 
 _SHOWN = 60
 _MOST_UPLOADED = 4 << 30  # bytes
@@ -59,6 +60,8 @@ async def show_one(studio, name):
     with ui.row().classes("items-center"):
         ui.link("Data", "/data").classes("soft")
         ui.label(name).classes("title")
+        if folder.is_dir():
+            remove_button(studio, name, "/data")
     try:
         found = await run.io_bound(_look, folder)
     except (Error, OSError) as error:

@@ -6,7 +6,14 @@ from nicegui import ui
 from . import page
 
 _EVERY = 2  # seconds
-_ICONS = {"queued": "schedule", "running": "play_arrow", "paused": "pause", "done": "check", "failed": "error_outline", "cancelled": "close"}
+_ICONS = {"queued": "schedule", "running": "play_arrow", "pausing": "pause", "paused": "pause", "done": "check", "failed": "error_outline",
+          "cancelling": "close", "cancelled": "close"}
+_ENDING = {"pause": "pausing", "cancel": "cancelling"}
+
+
+def _shown(job, state):
+    """The state, also that of a job that was asked to stop and still runs: a training ends after its iteration."""
+    return _ENDING.get(job.wish, state) if state == "running" else state
 
 
 @page("/jobs", "Jobs", "queue", 5)
@@ -18,11 +25,10 @@ def show(studio):
     seen = {}
 
     def refresh():
-        found = [(job, state) for job, state in reversed(studio.jobs.all())]
-        key = [(job, state) for job, state in found]
-        if seen.get("key") == key:
+        found = [(job, _shown(job, state)) for job, state in reversed(studio.jobs.all())]
+        if seen.get("jobs") == found:
             return
-        seen["key"] = key
+        seen["jobs"] = found
         place.clear()
         with place:
             if not found:
@@ -51,8 +57,10 @@ def _line(studio, job, state, refresh):
             if job.resume or job.kind == "train":
                 ui.button("Pause", on_click=lambda: act(studio.jobs.stop, "pause")).props("dense flat no-caps")
             ui.button("Cancel", on_click=lambda: act(studio.jobs.stop, "cancel")).props("dense flat no-caps")
-        elif state != "done":
+        elif state in ("paused", "failed", "cancelled"):
             ui.button("Go on", on_click=lambda: act(studio.jobs.go_on)).props("dense flat no-caps")
+            if state == "paused":
+                ui.button("Cancel", on_click=lambda: act(studio.jobs.stop, "cancel")).props("dense flat no-caps")
 
 
 @page("/jobs/{identity}")
@@ -61,7 +69,7 @@ def show_one(studio, identity):
     with ui.row().classes("items-center"):
         ui.link("Jobs", "/jobs").classes("soft")
         ui.label(job.title).classes("title")
-        state = ui.badge(studio.jobs.state(job))
+        state = ui.badge(_shown(job, studio.jobs.state(job)))
         if job.result:
             ui.link("result", job.result)
     ui.label(f"in {job.working}").classes("soft")
@@ -69,7 +77,7 @@ def show_one(studio, identity):
 
     def refresh():
         now = studio.jobs.get(identity)
-        state.text = studio.jobs.state(now)
+        state.text = _shown(now, studio.jobs.state(now))
         text = studio.jobs.log(now)
         if log.text != text:
             log.text = text

@@ -11,6 +11,7 @@ from .. import commands, drawing
 from . import failure, page
 from .editor import definitions
 from .looking import fill, gallery
+from .removing import remove_button
 
 _MOST_UPLOADED = 64 << 20  # bytes
 _QUESTIONS = {"classification": "classify", "detection": "detect", "segmentation": "segment"}
@@ -90,6 +91,7 @@ def _actions(studio, name, folder):
     ui.button("Evaluate", on_click=lambda: queue("evaluate")).props("dense flat no-caps")
     ui.button("Export ONNX", on_click=lambda: queue("export", "--onnx", f"--output={name}/model.onnx")).props("dense flat no-caps")
     ui.button("Export 8 bits", on_click=export_8_bits).props("dense flat no-caps")
+    remove_button(studio, name, "/models")
 
 
 def _try(studio, folder):

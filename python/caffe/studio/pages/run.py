@@ -10,7 +10,9 @@ from nicegui import ui
 from ...runs.plan import read_plan
 from ...runs.processes import is_alive
 from .. import charts, drawing
+from ..storage import end_of
 from . import failure, page
+from .removing import remove_button
 
 _EVERY = 2  # seconds
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -54,6 +56,17 @@ def resume_words(session):
     return words
 
 
+def best_of(series):
+    """A text with the best value of each figure of a test: the smallest loss, and the largest of all others."""
+    found = []
+    for figure, values in series.items():
+        numbers = [(value, step) for value, step in zip(values.values, values.steps) if value == value]  # not NaN
+        if figure.startswith("test") and numbers:
+            value, step = min(numbers) if "loss" in figure else max(numbers, key=lambda pair: (pair[0], -pair[1]))
+            found.append(f"{figure} {value:.5g} after iteration {step}")
+    return "Best: " + ", ".join(found) if found else ""
+
+
 class _View:
     """The user's choices for the curves."""
 
@@ -78,9 +91,9 @@ async def show(studio, name):
     if one.session.get("error"):
         failure(str(one.session["error"]))
     with ui.tabs().props("dense no-caps align=left") as tabs:
-        for title in ("Curves", "Plan", "Definitions", "Sessions"):
+        for title in ("Curves", "Plan", "Log", "Definitions", "Sessions"):
             ui.tab(title)
-    waiting = {"Plan": _plan, "Definitions": _definitions, "Sessions": _sessions}
+    waiting = {"Plan": _plan, "Log": _log, "Definitions": _definitions, "Sessions": _sessions}
     panels = {}
     with ui.tab_panels(tabs, value="Curves", animated=False).classes("w-full"):
         with ui.tab_panel("Curves"):
@@ -126,15 +139,16 @@ def _buttons(studio, one):
         if one.state == "running" or not words:
             ui.notify("It runs already." if one.state == "running" else "The run does not say by which command it was started.", type="warning")
             return
-        name = studio.workspace.relative(one.folder)
         job = studio.jobs.add("train", f"train {name}", [studio.program, *words], str(one.session.get("folder", studio.workspace.root)), f"/runs/{name}")
         ui.notify(f"Job {job.id} is queued.")
 
+    name = studio.workspace.relative(one.folder)
     buttons = ui.row().classes("items-center")
     with buttons:
         ui.button("Snapshot", on_click=lambda: send(signal.SIGHUP, "A snapshot follows the iteration.")).props("dense flat no-caps")
         ui.button("Stop", on_click=lambda: send(signal.SIGINT, "It stops after the iteration, with a snapshot.")).props("dense flat no-caps")
         ui.button("Resume", on_click=resume).props("dense flat no-caps")
+        remove_button(studio, name, "/")
 
 
 def _curves(one):
@@ -145,6 +159,7 @@ def _curves(one):
         ui.slider(min=0, max=0.99, step=0.01, value=0, on_change=lambda event: change(weight=event.value)).props('aria-label="Smoothing"').style("width: 10rem")
         ui.toggle(["iterations", "epochs", "hours"], value="iterations", on_change=lambda event: change(axis=event.value)).props("dense no-caps unelevated")
         ui.switch("Logarithmic", on_change=lambda event: change(is_log=event.value))
+    best = ui.label().classes("soft")
     place = ui.element("div").classes("charts")
     empty = ui.label("No figures yet.").classes("soft")
 
@@ -169,6 +184,7 @@ def _curves(one):
             return
         view.length = length
         empty.set_visibility(not one.series)
+        best.text = best_of(one.series)
         names = sorted(one.series, key=lambda figure: (not figure.startswith("test"), "loss" not in figure, figure))
         for figure in names:
             if figure == "train/epoch":
@@ -225,6 +241,18 @@ def _graph(one, plan):
     ui.label("Darker layers take more time." if any(layer["milliseconds"] for layer in plan["layers"]) else "Darker layers compute more.").classes("soft")
     with ui.element("div").classes("scroll").props('tabindex="0" role="region" aria-label="Graph of the net"'):
         ui.html(drawing.svg(net, shares, about), sanitize=False)
+
+
+def _log(one):
+    text = ui.label().classes("log panel").props('role="log" tabindex="0"')
+
+    def refresh():
+        now = end_of(os.path.join(one.folder, "log.txt")) or "The run has no log.txt."
+        if text.text != now:
+            text.text = now
+
+    refresh()
+    ui.timer(_EVERY, refresh)
 
 
 def _definitions(one):

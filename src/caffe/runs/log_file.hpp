@@ -1,0 +1,30 @@
+// LogFile: a copy of what the process logs.
+#pragma once
+
+#include <glog/logging.h>
+
+#include <string>
+
+#include "caffe/runs/append_file.hpp"
+
+namespace caffe::runs {
+
+// Receives all messages of the process, from all threads, as long as it exists. A message that
+// cannot be written is dropped: reporting that would need the log.
+class LogFile final : public google::LogSink {
+ public:
+  // Appends to the file. Throws IoError, also if another process writes to it.
+  explicit LogFile(const std::string& path);
+  ~LogFile() override;
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  // glog calls one at a time.
+  void send(google::LogSeverity severity, const char* full_name, const char* base_name, int line,
+            const google::LogMessageTime& time, const char* message, size_t size) override;
+
+ private:
+  AppendFile file_;
+};
+
+}  // namespace caffe::runs

@@ -1,0 +1,14 @@
+"""What the page of a run says about its figures."""
+from caffe.runs import Run
+from caffe.studio.pages.run import best_of
+
+
+def test_best_figures_of_tests(tmp_path):
+    lines = ['{"event": "train", "time": 1, "iteration": 5, "loss": 0.1}']
+    lines += [f'{{"event": "test", "time": 2, "iteration": {step}, "loss": {loss}, "outputs": {{"accuracy": {accuracy}}}}}'
+              for step, loss, accuracy in ((10, '"NaN"', '"NaN"'), (20, 0.5, 0.75), (30, 0.25, 0.75), (40, 0.375, 0.5))]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    run = Run(tmp_path)
+    run.refresh()
+    assert sorted(best_of(run.series)[len("Best: "):].split(", ")) == ["test/accuracy 0.75 after iteration 20", "test/loss 0.25 after iteration 30"]
+    assert best_of({}) == ""

@@ -1,0 +1,57 @@
+"""What is removed can be put back, and nothing that is needed is removed."""
+import json
+import os
+
+import pytest
+
+import caffe
+from caffe.studio.jobs import Jobs
+from caffe.studio.removal import remove
+from caffe.studio.workspace import Workspace
+
+
+@pytest.fixture
+def place(tmp_path):
+    for name in ("photos", "pets_model"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    workspace = Workspace(tmp_path)
+    return workspace, Jobs(workspace.path("jobs"))
+
+
+def test_a_folder_is_moved_aside(place):
+    workspace, jobs = place
+    for number in (1, 2):
+        moved = remove(workspace, jobs, "photos")
+        assert moved == f".cortado/removed/{number}/photos" and workspace.folders() == ["pets_model"]
+        os.rename(workspace.inside(moved), workspace.inside("photos"))
+    assert (workspace.inside("photos") and open(workspace.inside("photos/file"), encoding="utf-8").read()) == "photos"
+
+
+@pytest.mark.parametrize("name", ["", ".", "missing", "photos/file", "..", "photos/../.."])
+def test_what_is_no_folder_of_the_workspace(place, name):
+    with pytest.raises(caffe.InvalidArgument, match="there is no such folder|outside of"):
+        remove(*place, name)
+
+
+@pytest.mark.parametrize("words", [["train", "pets_model"], ["export", "--output=pets_model/model.onnx"], ["sweep", "./pets_model/"]])
+def test_what_a_job_needs(place, words):
+    workspace, jobs = place
+    job = jobs.add("train", "train pets_model", ["caffe", *words], workspace.root)
+    with pytest.raises(caffe.InvalidArgument, match=f"job {job.id} .train pets_model. is queued and needs it"):
+        remove(workspace, jobs, "pets_model")
+    remove(workspace, jobs, "photos")
+    jobs.stop(job.id, "cancel")
+    remove(workspace, jobs, "pets_model")
+
+
+def test_a_training_that_goes_on(place):
+    workspace, jobs = place
+    run = os.path.join(workspace.root, "pets_model", "runs", "1")
+    os.makedirs(run)
+    session = {"start": "2099-01-01T00:00:00Z", "host": os.uname().nodename, "process": os.getpid()}
+    with open(os.path.join(run, "run.json"), "w", encoding="utf-8") as file:
+        json.dump({"sessions": [session]}, file)
+    assert workspace.run("pets_model/runs/1").state == "running"
+    with pytest.raises(caffe.InvalidArgument, match="the training pets_model/runs/1 goes on; stop it first"):
+        remove(workspace, jobs, "pets_model")
