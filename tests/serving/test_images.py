@@ -75,6 +75,11 @@ def test_files_that_are_no_images(client, content):
     assert answer.status_code == 400 and answer.json()["error"]
 
 
+def test_an_image_in_a_form(client):
+    answer = client.post("/v2/models/cifar10/image", content=b"--b", headers={"Content-Type": "multipart/form-data; boundary=b"})
+    assert answer.status_code == 415 and "send its bytes as they are: curl --data-binary @photo.jpg http" in answer.json()["error"]
+
+
 def test_an_image_that_would_fill_the_memory(client):
     """Its header says 60,000 x 60,000 pixels."""
     file = io.BytesIO()

@@ -167,6 +167,8 @@ class Server:
 
     async def _of_image(self, model, request, body):
         top, threshold = _query(request, "top", int, 5), _query(request, "threshold", float, 0.5)
+        if request.headers.get("content-type", "").startswith("multipart/"):
+            raise Refusal(415, f"the image is in a form; send its bytes as they are: curl --data-binary @photo.jpg {request.url}")
         try:
             if model.name not in self._questions:
                 self._questions[model.name] = ImageQuestion(model)
