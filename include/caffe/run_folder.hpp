@@ -38,6 +38,9 @@ class CAFFE_EXPORT RunFolder final : public TrainingObserver {
   // For SolverOptions: collects the events of the run folder's timeline.
   Trace* trace();
 
+  // Writes an error to the folder's log. Training that has started does so itself.
+  void Fail(const std::string& error);
+
   void OnStart(const TrainingStart& start) override;
   void OnDisplay(const DisplayReport& report) override;
   void OnIteration(const IterationReport& report) override;

@@ -211,6 +211,19 @@ TEST_F(RunFolderTest, TrainsOnWithoutALog) {
   EXPECT_EQ(Lines().back().reason(), "finished");
 }
 
+TEST_F(RunFolderTest, LogsErrorsOnce) {
+  EXPECT_THROW(Train({}, "base_lr: 1e30 max_iter: 1000"), Error);
+  const std::string log = Read("log.txt");
+  const size_t error = log.find("is not a number");
+  ASSERT_NE(error, std::string::npos) << log;
+  EXPECT_EQ(log.find("is not a number", error + 1), std::string::npos) << log;
+  RunFolder run(folder_.path("runs/b"));
+  run.Fail("no such net");
+  EXPECT_THAT(ReadFile(folder_.path("runs/b/log.txt")),
+              ::testing::MatchesRegex(
+                  "E[0-9]+ [0-9:.]{15} +[0-9]+ log_file.hpp:[0-9]+\\] no such net\n"));
+}
+
 TEST_F(RunFolderTest, TellsOfAFailure) {
   EXPECT_THROW(Train({}, "base_lr: 1e30 max_iter: 1000"), Error);
   EXPECT_EQ(Lines().back().reason(), "failed");

@@ -88,11 +88,23 @@ class Train : public Command {
         "--run_dir and --trace are both given; the run's folder has the timeline, in trace.json");
     std::unique_ptr<RunFolder> run;
     if (rank == 0) run = run_dir_.Open(/*resumes=*/!snapshot_.empty());
+    try {
+      Optimize(param, net_file, ranks, run ? run->trace() : file.trace(), run.get());
+    } catch (const std::exception& error) {
+      if (run) run->Fail(error.what());
+      throw;
+    }
+  }
+
+ private:
+  void Optimize(const SolverParameter& param, const std::string& net_file,
+                std::optional<RankOptions> ranks, Trace* trace, RunFolder* run) {
+    const int rank = ranks ? ranks->rank : 0;
     SolverOptions options{.keep_all = false,
                           .file = solver_,
                           .net_file = net_file,
                           .lenient = net_flags_.lenient,
-                          .trace = run ? run->trace() : file.trace(),
+                          .trace = trace,
                           .give_up = EndHangingRun};
     if (parallel_ == "auto") options.split_layers = ChooseSplitLayers(param, ranks, options);
     std::vector<int> gpus = ParseGpus(gpu_);
@@ -105,7 +117,7 @@ class Train : public Command {
     const auto prepare = [&](Solver& solver) {
       HandleSignals(effects_, solver);
       if (rank == 0) solver.AddObserver(&line);
-      if (run) solver.AddObserver(run.get());
+      if (run) solver.AddObserver(run);
       LOG(INFO) << "Starting Optimization";
     };
     if (ranks) {
@@ -122,7 +134,6 @@ class Train : public Command {
     group.Solve(snapshot_);
   }
 
- private:
   // For a model's folder, takes its solver and numbers its runs; resumes a run that was started.
   void TakeFolder() {
     if (!ModelFolder::Is(solver_)) return;

@@ -19,7 +19,10 @@ class LogFile final : public google::LogSink {
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // glog calls one at a time.
+  // Writes an error to this file alone.
+  void Fail(const std::string& error) { LOG_TO_SINK_BUT_NOT_TO_LOGFILE(this, ERROR) << error; }
+
+  // glog calls it for one message at a time.
   void send(google::LogSeverity severity, const char* full_name, const char* base_name, int line,
             const google::LogMessageTime& time, const char* message, size_t size) override;
 

@@ -111,7 +111,14 @@ class RunFolder::Impl {
     Try([&] { metrics_.Append(runs::ToJson(metrics, /*on_one_line=*/true) + "\n"); });
   }
 
+  // Writes the error of a run to its log, once.
+  void Fail(const std::string& error) {
+    if (error != told_) log_.Fail(error);
+    told_ = error;
+  }
+
   void End(const TrainingEnd& end) {
+    if (!end.error.empty()) Fail(end.error);
     Record(runs::MetricsOf(end));
     Try([&] { run_.End(end); });
     solver_ = nullptr;
@@ -193,6 +200,7 @@ class RunFolder::Impl {
   runs::RunFile run_;
   runs::AppendFile metrics_;
   runs::LogFile log_;
+  std::string told_;  // the error in the log
   std::optional<runs::EventFile> events_;
   Trace trace_;
   Solver* solver_ = nullptr;  // only during training
@@ -208,6 +216,9 @@ RunFolder::~RunFolder() = default;
 
 Trace* RunFolder::trace() {
   return impl_->trace();
+}
+void RunFolder::Fail(const std::string& error) {
+  impl_->Fail(error);
 }
 void RunFolder::OnStart(const TrainingStart& start) {
   impl_->Start(start);
