@@ -35,6 +35,22 @@ def test_conditions():
     assert not parameters[1].holds({})
 
 
+def test_conditions_compare_numbers():
+    texts = ["base_lr=0.1..0.3:step=0.1", "momentum=0.5,0.9 if base_lr=0.30,2e-1", "iter_size=1,2 if momentum=.5"]
+    assert [len(point) for point in grid(read_parameters(texts))] == [1, 3, 3, 2, 3, 3, 2]
+    study = optuna.create_study()
+    study.enqueue_trial({"base_lr": 0.1 + 2 * 0.1})
+    assert read_parameters(texts)[0].draw(study.ask()) == 0.3
+
+
+@pytest.mark.parametrize("earlier, condition, why", [
+    ("type=SGD,Nesterov", "type=Sgd", "type is never 'Sgd', but one of SGD, Nesterov"), ("base_lr=0.1..0.2", "base_lr=0.3", "but from 0.1 to 0.2"),
+    ("base_lr=0.1..0.5:step=0.2", "base_lr=0.2", "but from 0.1 to 0.5 in steps of 0.2"), ("iter_size=1..4", "iter_size=x", "'x' is no number")])
+def test_conditions_that_never_hold(earlier, condition, why):
+    with pytest.raises(caffe.InvalidArgument, match=why):
+        read_parameters([earlier, f"momentum=0.5,0.9 if {condition}"])
+
+
 @pytest.mark.parametrize("text, why", [
     ("base_lr", "is not of the form FIELD=VALUE,VALUE or FIELD=LOW..HIGH"), ("=1", "is not of the form"), ("base_lr=", "is not of the form"),
     ("base_lr=1,,2", "one of the values is empty"), ("type=SGD,SGD", "a value is given twice"), ("base_lr=0.1..0.01", "give the smaller number first"),

@@ -121,6 +121,56 @@ def test_few_settings_are_all_tried_once(place):
     assert sorted((chosen["base_lr"], chosen["momentum"]) for *_, chosen in results()) == [("0.001", "0"), ("0.001", "0.9"), ("0.05", "0"), ("0.05", "0.9")]
 
 
+def test_an_output_with_a_loss_weight_is_made_small(place):
+    (place / "net.prototxt").write_text(NET.replace('type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss"',
+                                                    'type: "Reduction" bottom: "y" top: "error" loss_weight: 0.25 reduction_param { operation: SUMSQ }'))
+    assert sweep("solver.prototxt", "base_lr=0.001,0.05", "--metric=error", "--pruner=none") == 0
+    study = Study("sweep")
+    assert study.definition.falls and study.optuna.best_trial.params["base_lr"] == "0.05"
+
+
+def test_a_field_without_its_condition_is_not_set(place):
+    assert sweep("solver.prototxt", "type=AdaGrad,SGD", "momentum=0.5,0.9 if type=SGD", "--pruner=none") == 0
+    assert sorted(len(chosen) for *_, chosen in results()) == [1, 2, 2]
+
+
+def test_a_sweep_keeps_its_precision_and_its_net(place, capsys):
+    assert sweep("solver.prototxt", "base_lr=0.01,0.02", "--trials=1", "--precision=bf16", "--sampler=random") == 0
+    assert sweep("sweep", "--resume", "--trials=2") == 0
+    for number in range(2):
+        assert "precision: BF16" in (place / "sweep" / f"{number:04}" / "run" / "solver.prototxt").read_text(encoding="utf-8")
+    for words in (["--precision=fp16"], ["--seed=7"], ["--sampler=tpe"], ["--pruner=none"], ["--metric=other"]):
+        assert sweep("sweep", "--resume", *words) == 1 and "holds a sweep whose " in capsys.readouterr().err
+    (place / "net.prototxt").write_text(NET.replace("num_output: 1 ", "num_output: 1 bias_term: false "))
+    assert sweep("sweep", "--resume", "--trials=3") == 1
+    assert "as it was before its solver or net changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("field, value", [("trials", "64"), ("parameters", 5), ("parameters", [5]), ("metric", 5), ("seed", "q"), ("falls", "no"), ("first", True)])
+def test_damaged_descriptions(place, capsys, field, value):
+    assert sweep("solver.prototxt", "base_lr=0.01,0.02", "--trials=1") == 0
+    file = place / "sweep" / "sweep.json"
+    file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), field: value}), encoding="utf-8")
+    assert sweep("sweep", "--resume") == 1
+    assert f"sweep.json: cannot be read: {field}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["{", "5", '{"op_code": 77}'])
+def test_a_damaged_journal(place, capsys, line):
+    assert sweep("solver.prototxt", "base_lr=0.01,0.02", "--trials=1") == 0
+    file = place / "sweep" / "journal.log"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join([lines[0], line, *lines[1:]]) + "\n", encoding="utf-8")
+    assert sweep("sweep") == 1
+    assert "cannot be read as Optuna's journal" in capsys.readouterr().err
+
+
+def test_looking_changes_nothing(place):
+    (place / "empty").mkdir()
+    assert sweep("empty") == 1
+    assert not list((place / "empty").iterdir())
+
+
 def test_what_is_refused_leaves_no_folder(place, capfd):
     assert sweep("solver.prototxt", "base_lr=0.001,0.1", "--sampler=foo") == 1
     assert not (place / "sweep").exists()

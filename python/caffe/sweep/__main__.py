@@ -1,5 +1,6 @@
 """python -m caffe.sweep: see `caffe help sweep`."""
 import argparse
+import dataclasses
 import os
 import signal
 import sys
@@ -25,8 +26,8 @@ def _parser():
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--gpus", default="")
     parser.add_argument("--sampler", default="")
-    parser.add_argument("--pruner", default="halving")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pruner", default="")
+    parser.add_argument("--seed", type=int)
     parser.add_argument("--precision", default="")
     parser.add_argument("--resume", action="store_true")
     return parser
@@ -68,8 +69,33 @@ def _metric(solver, wanted):
     if metric.partition("[")[0] not in outputs:
         raise InvalidArgument(f"the test net has no output '{metric}' to compare trials by; give one of these as --metric: {', '.join(outputs)}")
     param = solver.param
-    is_loss = types.get(metric, "").endswith("Loss")
-    return metric, (param.metric_falls if param.HasField("metric_falls") and metric == param.metric else is_loss)
+    if param.HasField("metric_falls") and metric == param.metric:
+        return metric, param.metric_falls
+    # As the solver chooses its best model: the mean average precision is no loss, though its output may have a weight.
+    return metric, metric != "detection_eval" and net.blob_loss_weights.get(metric.partition("[")[0], 0) != 0
+
+
+def _first_point(parameters):
+    """The first value of each field whose condition holds."""
+    first = {}
+    for parameter in parameters:
+        if parameter.holds(first):
+            kind = parameter.distribution
+            first[parameter.field] = kind.choices[0] if hasattr(kind, "choices") else kind.low
+    return first
+
+
+def _continued(definition, options):
+    """The definition of a sweep that is continued, as solver and net are now. Options that are given have to be its own."""
+    from .study import digest_of
+
+    fields = {name: getattr(options, name) for name in ("metric", "sampler", "pruner", "seed", "precision") if getattr(options, name) not in ("", None)}
+    wanted = dataclasses.replace(definition, **fields)
+    wanted.trials = options.trials or definition.trials
+    if definition.precision is None:  # not known of sweeps of version 0.3
+        wanted.precision = options.precision or None
+    wanted.digest = digest_of(*_texts(options.solver), wanted.precision or "")
+    return wanted
 
 
 def _definition(options):
@@ -87,15 +113,14 @@ def _definition(options):
     sampler = options.sampler or ("grid" if count_at_most(parameters) <= _TRIALS else "tpe")
     if trials is None:
         trials = len(grid(parameters)) if sampler == "grid" else _TRIALS
-    first = {parameter.field: getattr(parameter.distribution, "low", getattr(parameter.distribution, "choices", [None])[0])
-             for parameter in parameters}
-    solver = get_solver(options.solver, set={field: str(value) for field, value in first.items()})
+    solver = get_solver(options.solver, set={field: str(value) for field, value in _first_point(parameters).items()})
     metric, falls = _metric(solver, options.metric)
     param, last = solver.param, solver.max_iter
     interval = param.test_interval or (last // param.max_epoch if param.max_epoch else last)
-    return Definition(solver=options.solver, parameters=options.parameters, metric=metric, falls=falls, trials=trials, seed=options.seed,
-                      sampler=sampler, pruner=options.pruner, first=max(1, min(interval, last)), last=last,
-                      digest=digest_of(*_texts(options.solver), options.precision), working=os.path.relpath(os.getcwd(), options.output)), param
+    return Definition(solver=options.solver, parameters=options.parameters, metric=metric, falls=falls, trials=trials,
+                      seed=1 if options.seed is None else options.seed, sampler=sampler, pruner=options.pruner or "halving", first=max(1, min(interval, last)), last=last,
+                      digest=digest_of(*_texts(options.solver), options.precision), precision=options.precision,
+                      working=os.path.relpath(os.getcwd(), options.output)), param
 
 
 def check(*words):
@@ -131,9 +156,7 @@ def _run(options):
         options.solver = study.definition.solver
         options.working = os.path.join(output, study.definition.working) if study.definition.working else ""
         _enter(options)
-        wanted, param = study.definition, get_solver(options.solver).param
-        if options.trials:
-            wanted.trials = options.trials
+        wanted, param = _continued(study.definition, options), get_solver(options.solver).param
         study = Study(output, wanted)
     else:
         _enter(options)
@@ -142,8 +165,8 @@ def _run(options):
     command = [options.program, "train", f"--solver={options.solver}", "--set", f"metric={wanted.metric}"]
     if param.random_seed < 0:
         command += ["--set", f"random_seed={wanted.seed}"]
-    if options.precision:
-        command.append(f"--precision={options.precision}")
+    if wanted.precision:
+        command.append(f"--precision={wanted.precision}")
     places = make_places(options.jobs, [gpu for gpu in options.gpus.split(",") if gpu])
     print(f"{wanted.trials} trials in {output}, by {wanted.metric}; Ctrl-C stops, the same command continues", flush=True)
     Runner(study, command, os.getcwd(), places, lambda text: print(text, flush=True)).run()

@@ -1,5 +1,6 @@
 """The space of a sweep: values and ranges of fields of the solver and its net."""
 import dataclasses
+import decimal
 import math
 import re
 
@@ -29,7 +30,10 @@ class Parameter:
 
     def holds(self, chosen):
         """True if the condition, if there is one, holds for the fields that are chosen already."""
-        return self.condition is None or str(chosen.get(self.condition.field)) in self.condition.values
+        if self.condition is None:
+            return True
+        value = chosen.get(self.condition.field)
+        return value is not None and any(_is(value, text) for text in self.condition.values)
 
     def draw(self, trial):
         """The field's value in an Optuna trial."""
@@ -37,7 +41,8 @@ class Parameter:
         if isinstance(kind, optuna.distributions.CategoricalDistribution):
             return trial.suggest_categorical(self.field, kind.choices)
         draw = trial.suggest_int if isinstance(kind, optuna.distributions.IntDistribution) else trial.suggest_float
-        return draw(self.field, kind.low, kind.high, step=kind.step, log=kind.log)
+        value = draw(self.field, kind.low, kind.high, step=kind.step, log=kind.log)
+        return _on_grid(value, kind)
 
 
 def _number(text, what):
@@ -54,6 +59,21 @@ def _number(text, what):
     return value
 
 
+def _is(value, text):
+    """True if a text names a value, as it is written or as a number."""
+    try:
+        return str(value) == text or float(value) == float(text)
+    except ValueError:
+        return False
+
+
+def _on_grid(value, kind):
+    """The value of a range with steps as one would write it: 0.3, where the sum of the steps is 0.30000000000000004."""
+    if isinstance(value, int) or kind.step is None:
+        return value
+    return round(value, max(-decimal.Decimal(str(number)).as_tuple().exponent for number in (kind.low, kind.step)))
+
+
 def _range(found, what):
     low, high = _number(found["low"], what), _number(found["high"], what)
     step = _number(found["step"], what) if found["step"] is not None else None
@@ -68,8 +88,11 @@ def _range(found, what):
         raise InvalidArgument(f"{what}: a range has :log or :step, not both")
     if all(isinstance(number, int) for number in (low, high, 1 if step is None else step)):
         return optuna.distributions.IntDistribution(low, high - (high - low) % (step or 1), is_log, step or 1)
-    steps = math.floor((high - low) / step + 1e-9) if step else 0
-    return optuna.distributions.FloatDistribution(low, low + steps * step if step else high, is_log, step)
+    if step is None:
+        return optuna.distributions.FloatDistribution(low, high, is_log)
+    exact_low, exact_step = (decimal.Decimal(str(number)) for number in (low, step))
+    steps = (decimal.Decimal(str(high)) - exact_low) // exact_step
+    return optuna.distributions.FloatDistribution(low, float(exact_low + steps * exact_step), is_log, step)
 
 
 def _condition(text, earlier, what):
@@ -79,7 +102,24 @@ def _condition(text, earlier, what):
         raise InvalidArgument(f"{what}: its condition '{text}' is not of the form FIELD=VALUE")
     if field not in earlier:
         raise InvalidArgument(f"{what}: its condition names '{field}', which is none of the fields before it")
-    return Condition(field, tuple(value.strip() for value in values.split(",")))
+    condition = Condition(field, tuple(value.strip() for value in values.split(",")))
+    for value in condition.values:
+        _require_possible(value, earlier[field], what)
+    return condition
+
+
+def _require_possible(text, parameter, what):
+    """Raises InvalidArgument if a field never has the value that a condition asks for."""
+    kind = parameter.distribution
+    if isinstance(kind, optuna.distributions.CategoricalDistribution):
+        possible, known = any(_is(choice, text) for choice in kind.choices), f"one of {', '.join(kind.choices)}"
+    else:
+        value = _number(text, what)
+        is_step = kind.step is None or any(_is(listed, text) for listed in _listed(parameter))
+        possible, known = kind.low <= value <= kind.high and is_step, f"from {kind.low:g} to {kind.high:g}"
+        known += "" if kind.step is None else f" in steps of {kind.step:g}"
+    if not possible:
+        raise InvalidArgument(f"{what}: its condition never holds: {parameter.field} is never '{text}', but {known}")
 
 
 def read_parameters(texts):
@@ -139,4 +179,4 @@ def _listed(parameter):
         return list(range(kind.low, kind.high + 1, kind.step))
     if kind.step is None or kind.log:
         raise InvalidArgument(f"{parameter.field}: a grid needs values, or a range with :step=")
-    return [kind.low + number * kind.step for number in range(round((kind.high - kind.low) / kind.step) + 1)]
+    return [_on_grid(kind.low + number * kind.step, kind) for number in range(round((kind.high - kind.low) / kind.step) + 1)]

@@ -19,6 +19,7 @@ from .space import grid, read_parameters
 
 _NAME = "sweep"
 _VERSION = 1
+_NO_SWEEP = "holds no sweep; begin one: caffe sweep solver.prototxt base_lr=0.001..0.1:log"
 # May differ when a sweep is continued.
 _FREE = ("trials", "version", "working")
 
@@ -34,6 +35,7 @@ class Definition:
     first, last: iterations of a trial's first test after its begin, and of its last one
     digest: of the solver and its nets, so that a sweep is not continued with others
     working: the folder at which paths in the solver begin, relative to the sweep's; "" in files of version 0.3
+    precision: of the trainings, "" for that of the solver; None in files of version 0.3
     """
     solver: str
     parameters: list
@@ -47,6 +49,7 @@ class Definition:
     last: int
     digest: str
     working: str = ""
+    precision: str | None = None
     version: int = _VERSION
 
 
@@ -68,7 +71,7 @@ class Study:
         if definition is not None:
             sampler_maker(definition.sampler)  # refuses unknown ones before there is a folder
             make_pruner(definition.pruner, definition.first, definition.last)
-        self._check_folder()
+        self._check_folder(is_new=definition is not None)
         os.makedirs(self.folder, exist_ok=True)
         with locked(self._path("sweep.lock")):
             self.definition = self._defined(definition)
@@ -80,10 +83,14 @@ class Study:
         with warnings.catch_warnings(), locked(self._path("sweep.lock")):
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             self._drop_torn_line(journal)
-            self.optuna = optuna.create_study(
-                study_name=_NAME, storage=JournalStorage(JournalFileBackend(journal, JournalLock(journal))), load_if_exists=True,
-                direction="minimize" if self.definition.falls else "maximize",
-                pruner=make_pruner(self.definition.pruner, self.definition.first, self.definition.last))
+            try:
+                self.optuna = optuna.create_study(
+                    study_name=_NAME, storage=JournalStorage(JournalFileBackend(journal, JournalLock(journal))), load_if_exists=True,
+                    direction="minimize" if self.definition.falls else "maximize",
+                    pruner=make_pruner(self.definition.pruner, self.definition.first, self.definition.last))
+            except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
+                raise IoError(f"{_first_damaged_line(journal)}: cannot be read as Optuna's journal ({type(error).__name__}: {error}); remove the "
+                              "line to lose its trial alone") from None
             if points and not self.optuna.get_trials(deepcopy=False):
                 # In a random order, so that the first trials, which all others are compared with, are not of one corner.
                 for index in np.random.default_rng(self.definition.seed).permutation(len(points)):
@@ -96,10 +103,10 @@ class Study:
     def trial_folder(self, number):
         return self._path(f"{number:04}")
 
-    def _check_folder(self):
-        if not os.path.isdir(self.folder):
-            return
-        names = os.listdir(self.folder)
+    def _check_folder(self, is_new):
+        names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        if not is_new and not names:
+            raise InvalidArgument(f"{self.folder}: {_NO_SWEEP}")
         if names and "sweep.json" not in names and set(names) - {"sweep.lock"}:
             raise InvalidArgument(f"{self.folder}: is a folder with something else than a sweep in it; give another --output")
 
@@ -111,22 +118,24 @@ class Study:
             if found.get("version", 0) > _VERSION:
                 raise InvalidArgument(f"{file}: was written by a newer version of this program")
             found = Definition(**found)
+            _check_types(found)
         except FileNotFoundError:
             if wanted is None:
-                raise InvalidArgument(f"{self.folder}: holds no sweep; begin one: caffe sweep solver.prototxt base_lr=0.001..0.1:log") from None
+                raise InvalidArgument(f"{self.folder}: {_NO_SWEEP}") from None
             found = wanted
         except (ValueError, TypeError, AttributeError) as error:
             raise IoError(f"{file}: cannot be read: {error}") from None
         if wanted is not None:
             self._require_same(found, wanted)
-            found.trials = wanted.trials
+            found.trials, found.precision = wanted.trials, wanted.precision
             write_whole(file, json.dumps(dataclasses.asdict(found), indent=1))
         return found
 
     def _require_same(self, found, wanted):
-        for field in dataclasses.fields(Definition):
+        # The digest, which is also of the precision, last: it says least.
+        for field in sorted(dataclasses.fields(Definition), key=lambda field: field.name == "digest"):
             before, now = getattr(found, field.name), getattr(wanted, field.name)
-            if field.name in _FREE or before == now:
+            if field.name in _FREE or before == now or (field.name == "precision" and before is None):
                 continue
             if field.name == "digest":
                 raise InvalidArgument(f"{self.folder}: holds a sweep of {found.solver} as it was before its solver or net changed; give "
@@ -211,6 +220,28 @@ class Study:
         """Gives a trial back, unfinished or not."""
         for descriptor in self._mine.pop(trial.number):
             os.close(descriptor)
+
+
+def _check_types(definition):
+    for field in dataclasses.fields(definition):
+        value = getattr(definition, field.name)
+        if not isinstance(value, field.type) or (isinstance(value, bool) and field.type is int):
+            raise TypeError(f"{field.name} is {value!r}, which is no {getattr(field.type, '__name__', field.type)}")
+    if not all(isinstance(word, str) for word in definition.parameters):
+        raise TypeError(f"parameters are {definition.parameters!r}, which are not all texts")
+
+
+def _first_damaged_line(journal):
+    """FILE:LINE of the first line that is no JSON object, or the file alone."""
+    with open(journal, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                if isinstance(json.loads(line), dict):
+                    continue
+            except ValueError:
+                pass
+            return f"{journal}:{number}"
+    return journal
 
 
 def _shown(value):
