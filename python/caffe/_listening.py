@@ -23,6 +23,17 @@ def url_of(listening):
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def local_hosts(host, port):
+    """Names, with the port, in requests to a server that only this machine reaches; None if others shall reach it too.
+
+    Other names are those of pages of other sites, whose address was made that of this machine (DNS rebinding).
+    """
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        return None
+    names = ("127.0.0.1", "localhost", "[::1]")
+    return {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
+
+
 def foreign_origin(headers):
     """The site whose page sends a request, if that is not a page of this server; otherwise "". headers: a mapping."""
     origin = headers.get("origin")

@@ -4,10 +4,13 @@ import json
 
 import numpy as np
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 
+from caffe._listening import local_hosts
 from caffe.serving import Batcher
 from caffe.serving.app import Limits, Server
+from caffe.serving.connections import protocol_of
 from test_batcher import Gate
 
 TENSOR = {"name": "data", "datatype": "FP32", "shape": [1, 2, 3, 3], "data": [0] * 18}
@@ -114,6 +117,17 @@ def test_numbers_that_json_has_not(client):
     ({"inputs": [tensor(parameters=7)]}, "parameters is no JSON object"),
     ({"inputs": [tensor(parameters={"binary_data_size": 72})]}, "binary_data_size is 72, but 0 bytes are left in the body"),
     ({"inputs": [tensor(parameters={"binary_data_size": -4})]}, "binary_data_size is -4; give a whole number from 0 on"),
+    ({"inputs": [tensor(datatype="INT8", data=[300] + [0] * 17)]}, "300 is no int8, which takes whole numbers from -128 to 127"),
+    ({"inputs": [tensor(datatype="INT8", data=[3.5] * 18)]}, "3.5 is no int8"),
+    ({"inputs": [tensor(datatype="UINT8", data=[-1] * 18)]}, "-1 is no uint8, which takes whole numbers from 0 to 255"),
+    ({"inputs": [tensor(datatype="UINT64", data=[-1] * 18)]}, "-1 is no uint64"),
+    ({"inputs": [tensor(datatype="INT64", data=[2 ** 63] * 18)]}, "9223372036854775808 is no int64"),
+    ({"inputs": [tensor(datatype="INT64", data=[2.0 ** 63] * 18)]}, "9.223372036854776e+18 is no int64"),
+    ({"inputs": [tensor(datatype="BOOL", data=[7] * 18)]}, "7 is no bool, which takes 0 and 1"),
+    ({"inputs": [tensor(datatype="FP16", data=[70000] * 18)]}, "70000 is no float16, which ends at 65504"),
+    ({"inputs": [tensor(datatype="FP64", data=[1e300] * 18)]}, "1e+300 is no float32"),
+    ({"inputs": [tensor(shape=[4097, 2, 3, 3], data=[0] * 18 * 4097)]}, "the request has 4097 items; at most 4096 are possible"),
+    ({"inputs": [TENSOR], "outputs": [{"name": "prob"}, {"name": "prob"}]}, "output 'prob' is given twice"),
     ({"inputs": [TENSOR], "outputs": []}, "'outputs' is no list of outputs"),
     ({"inputs": [TENSOR], "outputs": [{"name": "fc"}]}, "output 'fc': the model has no such output; it has prob"),
     ({"inputs": [TENSOR], "outputs": ["prob"]}, "outputs[0] is no JSON object"),
@@ -129,7 +143,7 @@ def test_requests_that_are_wrong(client, message, text):
 
 @pytest.mark.parametrize("length, text", [
     ("x", "Inference-Header-Content-Length is 'x'; give a number of bytes"), ("-1", "is '-1'; give a number of bytes"),
-    ("0", "Inference-Header-Content-Length is 0, but the body has"), ("9" * 30, "but the body has"), ("5", "the body is no JSON")])
+    ("0", "Inference-Header-Content-Length is 0, but the body has"), ("9" * 30, "but the body has"), ("9" * 5000, "give a number of bytes"), ("5", "the body is no JSON")])
 def test_lengths_that_are_wrong(client, length, text):
     answer = client.post("/v2/models/classes/infer", content=json.dumps({"inputs": [TENSOR]}), headers={"Inference-Header-Content-Length": length})
     assert answer.status_code == 400 and text in answer.json()["error"]
@@ -181,6 +195,44 @@ def test_pages_of_other_sites(client):
     answer = client.post("/v2/models/classes/infer", json={"inputs": [TENSOR]}, headers={"Origin": "http://evil.example"})
     assert answer.status_code == 403 and "requests from pages of http://evil.example are refused" in answer.json()["error"]
     assert client.get("/v2", headers={"Origin": "http://testserver"}).status_code == 200
+
+
+def test_other_names_of_this_machine(classes):
+    server = Server([classes], hosts=local_hosts("127.0.0.1", 8000))
+    client = TestClient(server.app)
+    for host, status in (("127.0.0.1:8000", 200), ("localhost:8000", 200), ("[::1]:8000", 200), ("evil.example:8000", 403), ("127.0.0.1", 403)):
+        answer = client.get("/v2", headers={"Host": host, "Origin": f"http://{host}"})
+        assert answer.status_code == status
+        if status == 403:
+            assert f"this server is not reached as '{host}', but as 127.0.0.1:8000" in answer.json()["error"]
+    server.close()
+    assert "127.0.0.1" in local_hosts("localhost", 80) and local_hosts("0.0.0.0", 8000) is None
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /v2 HTTP/1.1\r\nHost: ", b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\nGET"])
+def test_headers_that_do_not_arrive(classes, begun):
+    """The client sends no more; the server closes the connection, or this never ends."""
+    server = Server([classes])
+
+    async def ask():
+        config = uvicorn.Config(server.app, lifespan="off", log_level="critical")
+        config.load()
+        state = uvicorn.server.ServerState()
+        listening = await asyncio.get_running_loop().create_server(lambda: protocol_of(0.01)(config, state, {}), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname()[:2])
+        writer.write(begun)
+        await reader.read()  # to the end of the connection
+        writer.close()
+        listening.close()
+
+    asyncio.run(ask())
+    server.close()
+
+
+def test_methods_that_there_are_not(client):
+    answer = client.delete("/v2")
+    assert answer.status_code == 405 and answer.json()["error"] == "/v2 does not take DELETE"
+    assert client.head("/v2/health/ready").status_code == 200
 
 
 def test_figures_for_prometheus(classes):

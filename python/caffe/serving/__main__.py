@@ -7,10 +7,13 @@ from urllib.parse import quote
 from google.protobuf import text_format
 
 from .. import InvalidArgument, Unsupported, set_device, set_mode_gpu
-from .._listening import listen, url_of
+from .._listening import listen, local_hosts, url_of
 from .._output import run_command, start_log
 from ..class_names import read_names
 from ..proto import caffe_pb2
+
+
+_LEAST_CONNECTIONS = 1024  # that may be open, busy or not
 
 
 def _parser():
@@ -34,10 +37,11 @@ def _libraries():
         import uvicorn
 
         from .app import Limits, Server
+        from .connections import protocol_of
     except ImportError as error:
         raise Unsupported(f"this needs packages that this Python cannot import ({error}): "
                           "pip install fastapi uvicorn httptools uvloop orjson prometheus-client") from None
-    return uvicorn, Limits, Server
+    return uvicorn, Limits, Server, protocol_of
 
 
 def _info(file):
@@ -56,7 +60,7 @@ def _use(gpu):
 
 
 def _run(options):
-    uvicorn, limits, server_of = _libraries()
+    uvicorn, limits_of, server_of, protocol_of = _libraries()
     from .batcher import Batcher
     from .model import Model
 
@@ -64,6 +68,9 @@ def _run(options):
     _use(options.gpu)
     models = [Model(name, net, weights, max_batch=options.max_batch, precision=options.precision, labels=read_names(labels) if labels else (),
                     info=_info(info), pads=options.gpu is not None) for name, net, weights, labels, info in options.model]
+    for model in models:
+        if not model.name or "/" in model.name:
+            raise InvalidArgument(f"a model's name is '{model.name}', which has no address; give another one, as in caffe serve cats=a_model")
     if len({model.name for model in models}) < len(models):
         raise InvalidArgument("two models have the same name; give names, as in caffe serve cats=a_model dogs=b_model")
 
@@ -71,15 +78,16 @@ def _run(options):
         return Batcher(model, instances=options.instances, max_queue=options.max_queue, max_delay=options.max_delay_ms / 1000,
                        observe=observe, begin=lambda: _use(options.gpu))
 
-    server = server_of(models, limits(body=options.max_request_mb << 20, queue=options.max_queue),
-                       options.token or os.environ.get("CAFFE_SERVE_TOKEN", ""), start)
+    limits = limits_of(body=options.max_request_mb << 20, queue=options.max_queue)
+    server = server_of(models, limits, options.token or os.environ.get("CAFFE_SERVE_TOKEN", ""),
+                       local_hosts(options.host, listening.getsockname()[1]), start)
     listening.listen()  # what comes before uvicorn runs waits
     for model in models:
         shapes = ", ".join(f"{one.name} {'x'.join(map(str, one.shape)).replace('-1', 'N')}" for one in (*model.inputs, *model.outputs))
         print(f"{model.name}: {shapes}  {url_of(listening)}/v2/models/{quote(model.name)}", flush=True)
     print("Ctrl-C ends.", flush=True)
-    config = uvicorn.Config(server.app, log_level="warning", access_log=False, lifespan="off", timeout_keep_alive=75,
-                            limit_concurrency=4 * options.max_queue, timeout_graceful_shutdown=30)
+    config = uvicorn.Config(server.app, http=protocol_of(limits.read_seconds), log_level="warning", access_log=False, lifespan="off",
+                            timeout_keep_alive=75, limit_concurrency=max(_LEAST_CONNECTIONS, 4 * options.max_queue), timeout_graceful_shutdown=30)
     try:
         uvicorn.Server(config).run(sockets=[listening])
     finally:

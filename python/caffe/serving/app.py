@@ -19,6 +19,7 @@ from .metrics import Metrics
 
 _EXTENSIONS = ["binary_tensor_data", "classification", "model_repository"]
 _LENGTH = "Inference-Header-Content-Length"
+_MOST_DIGITS = 40  # Python refuses to read thousands
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,10 +55,11 @@ class Server:
     models: Model objects with different names
     limits: Limits
     token: what clients have to send as "Authorization: Bearer TOKEN"; "" for nothing
+    hosts: names and numbers with the port by which clients may reach it; None: all
     start: makes the Batcher of a model: a function of (model, observer)
     """
 
-    def __init__(self, models, limits=Limits(), token="", start=lambda model, observe: Batcher(model, observe=observe)):
+    def __init__(self, models, limits=Limits(), token="", hosts=None, start=lambda model, observe: Batcher(model, observe=observe)):
         self._limits = limits
         self.metrics = Metrics()
         self._models = {model.name: model for model in models}
@@ -69,7 +71,8 @@ class Server:
         self.app = FastAPI(title="Cortado", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
         self.app.add_exception_handler(Refusal, lambda request, refusal: refusal.answer())
         self.app.add_exception_handler(404, lambda request, error: Refusal(404, f"there is nothing at {request.url.path}").answer())
-        self.app.add_middleware(Admission, token=token)
+        self.app.add_exception_handler(405, lambda request, error: Refusal(405, f"{request.url.path} does not take {request.method}").answer())
+        self.app.add_middleware(Admission, token=token, hosts=hosts)
         self._add_routes()
 
     def close(self):
@@ -82,8 +85,8 @@ class Server:
         get("/")(self._index)
         get("/metrics")(self._metrics)
         get("/v2")(self._server)
-        get("/v2/health/live")(self._alive)
-        get("/v2/health/ready")(self._alive)
+        for probe in ("/v2/health/live", "/v2/health/ready"):
+            self.app.api_route(probe, methods=["GET", "HEAD"])(self._alive)
         self.app.post("/v2/repository/index")(self._repository)
         for model in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
             get(model)(self._model)
@@ -153,7 +156,7 @@ class Server:
 
     async def _tensors(self, model, request, body):
         length = request.headers.get(_LENGTH)
-        if length is not None and not (length.isascii() and length.isdigit()):
+        if length is not None and not (length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS):
             raise Refusal(400, f"{_LENGTH} is '{length[:40]}'; give a number of bytes")
         try:
             wish = tensors.read_request(body, None if length is None else int(length), model)

@@ -10,6 +10,9 @@ _TYPES = {"FP32": np.float32, "FP64": np.float64, "FP16": np.float16, "INT8": np
           "INT64": np.int64, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64, "BOOL": np.bool_}
 
 
+MOST_ITEMS = 4096  # in a request
+
+
 class BadRequest(Exception):
     """The text says what is wrong, and what to send."""
 
@@ -68,12 +71,48 @@ def _check_shape(shape, wanted, max_batch, what):
         raise BadRequest(f"{what}: the shape is {list(shape)}; the model takes {list(wanted)}" + (", where -1 is 1 or more" if -1 in wanted else ""))
 
 
+def _as_type(data, dtype, what):
+    """Numbers in the type that the request names. Floats are rounded; what does not fit is refused."""
+    if data.dtype == dtype:
+        return data
+    with np.errstate(all="ignore"):
+        cast = data.astype(dtype)
+        changed = np.isinf(cast) & np.isfinite(data) if dtype.kind == "f" else cast.astype(data.dtype) != data
+        if dtype.kind in "iu" and data.dtype.kind in "iuf":  # the largest of 64 bits come back as they were
+            changed |= (data < np.iinfo(dtype).min) if data.dtype.kind != "u" else False
+            changed |= data >= float(np.iinfo(dtype).max) + 1
+    _require_none(changed, data, dtype, what)
+    return cast
+
+
+def _as_float(data, what):
+    if data.dtype == np.float32:
+        return data
+    with np.errstate(all="ignore"):
+        cast = data.astype(np.float32)
+    if data.dtype.kind == "f":
+        _require_none(np.isinf(cast) & np.isfinite(data), data, cast.dtype, what)
+    return cast
+
+
+def _require_none(changed, data, dtype, what):
+    if not changed.any():
+        return
+    if dtype.kind == "b":
+        known = "takes 0 and 1"
+    elif dtype.kind == "f":
+        known = f"ends at {np.finfo(dtype).max:g}"
+    else:
+        known = f"takes whole numbers from {np.iinfo(dtype).min} to {np.iinfo(dtype).max}"
+    raise BadRequest(f"{what}: {data[changed].reshape(-1)[0]!s} is no {dtype.name}, which {known}")
+
+
 def _from_json(tensor, dtype, what):
     try:
         data = np.asarray(tensor["data"])
         if data.dtype.kind not in "biuf":
             raise TypeError("they are no numbers" if data.dtype.kind in "US" else "its lists are of different lengths, or too deep")
-        return data.astype(dtype).astype(np.float32).reshape(-1)
+        return _as_float(_as_type(data, np.dtype(dtype), what), what).reshape(-1)
     except (TypeError, ValueError, OverflowError) as error:
         raise BadRequest(f"{what}: cannot read its data: {error}") from None
 
@@ -82,8 +121,7 @@ def _from_bytes(chunk, dtype, what):
     item = np.dtype(dtype).itemsize
     if len(chunk) % item:
         raise BadRequest(f"{what}: has {len(chunk)} bytes, no multiple of {item}")
-    data = np.frombuffer(chunk, np.dtype(dtype).newbyteorder("<"))
-    return data if data.dtype == np.float32 else data.astype(np.float32)
+    return _as_float(np.frombuffer(chunk, np.dtype(dtype).newbyteorder("<")), what)
 
 
 class _Inputs:
@@ -130,6 +168,8 @@ class _Inputs:
         if len(self._rest):
             raise BadRequest(f"{len(self._rest)} bytes after the last tensor belong to none")
         counts = {len(values) for values in self.found.values()} if self._max_batch else {1}
+        if max(counts) > MOST_ITEMS:
+            raise BadRequest(f"the request has {max(counts)} items; at most {MOST_ITEMS} are possible, so divide it")
         if len(counts) > 1:
             raise BadRequest(f"the inputs have batches of different sizes: {', '.join(map(str, sorted(counts)))}")
         return counts.pop()
@@ -160,6 +200,8 @@ def _wishes(message, model):
         name = _mapping(one, f"outputs[{number}]").get("name")
         if name not in names:
             raise BadRequest(f"output {str(name)[:80]!r}: the model has no such output; it has {', '.join(names)}")
+        if any(wish.name == name for wish in wishes):
+            raise BadRequest(f"output {name!r} is given twice")
         parameters = _mapping(one.get("parameters", {}), f"output {name!r}: parameters")
         wishes.append(Wish(name, bool(parameters.get("binary_data", is_binary)), _number(parameters, "classification", f"output {name!r}")))
     return wishes
