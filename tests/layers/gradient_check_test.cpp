@@ -165,12 +165,21 @@ std::vector<GradientCase> Cases() {
   add(Layer1("RMSNormNotAffine", "3x5", "RMSNorm", "rms_norm_param { affine: false }"));
   for (const std::string a : {"", "transpose_a: true "}) {
     for (const std::string b : {"", "transpose_b: true "}) {
-      add({StrCat("MatMul", a.empty() ? "N" : "T", b.empty() ? "N" : "T"),
-           StrCat(a.empty() ? "2x3x4 " : "2x4x3 ", b.empty() ? "2x4x5" : "2x5x4"),
-           StrCat(
-               "layer { name: 'l' type: 'MatMul' bottom: 'x0' bottom: 'x1' top: 'y' matmul_param "
-               "{ ",
-               a, b, "} }")});
+      struct Batch {
+        const char *name, *of_a, *of_b;
+      };
+      for (const Batch& batch : {Batch{"", "2x", "2x"},
+                                 {"SameA", "", "2x"},
+                                 {"SameB", "2x3x", ""},
+                                 {"Groups", "2x3x", "2x1x"},
+                                 {"Outer", "3x1x", "1x2x"},
+                                 {"Rows", "2x1x2x", "2x3x1x"}}) {
+        add({StrCat("MatMul", a.empty() ? "N" : "T", b.empty() ? "N" : "T", batch.name),
+             StrCat(batch.of_a, a.empty() ? "3x4 " : "4x3 ", batch.of_b, b.empty() ? "4x5" : "5x4"),
+             StrCat("layer { name: 'l' type: 'MatMul' bottom: 'x0' bottom: 'x1' top: 'y' "
+                    "matmul_param { ",
+                    a, b, "} }")});
+      }
     }
   }
   add(Layer1("BatchReduction", "3x4x2", "BatchReduction",

@@ -35,6 +35,8 @@ CASES = {
                                          "rms_norm_param { axis: 1 affine: false } }"),
     "MatMul": ([(2, 3, 4), (2, 5, 4)], "layer { name: 'l' type: 'MatMul' bottom: 'x0' bottom: 'x1' top: 'y' "
                                        "matmul_param { transpose_b: true } }"),
+    "MatMul of broadcast matrices": ([(2, 3, 4, 6), (1, 5, 6)], "layer { name: 'l' type: 'MatMul' bottom: 'x0' bottom: 'x1' top: 'y' "
+                                                                "matmul_param { transpose_b: true } }"),
     "Normalize": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'Normalize' bottom: 'x0' top: 'y' "
                                   "norm_param { across_spatial: false } }"),
     "Normalize items": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'Normalize' bottom: 'x0' top: 'y' "

@@ -131,6 +131,8 @@ CASES = {
     "product with weights": ([_node("MatMul", "x w", "z"), _node("Add", "z b")], (2, 5, 3), [("w", _draw(3, 4)), ("b", _draw(4))],
                              ["InnerProduct"]),
     "product from the left": ([_node("MatMul", "w x")], (2, 5, 3), [("w", _draw(4, 5))], ["Permute", "InnerProduct", "Permute"]),
+    "broadcast product": ([_node("Relu", "x", "u"), _node("Reshape", "x s", "v"), _node("Transpose", "v", "w", perm=[0, 2, 1]), _node("MatMul", "u w")],
+                          (1, 3, 4, 4), [("s", np.array([3, 4, 4]))], ["ReLU", "Reshape", "Permute", "MatMul"]),
     "average that leaves padding out": ([_node("AveragePool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])],
                                         (1, 2, 7, 7), [], ["Pooling", "Scale"]),
     "average that counts padding": ([_node("AveragePool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1],

@@ -21,10 +21,20 @@ def test_matmul(run_layer, outer, transpose_a, transpose_b):
     assert y.shape == (*outer, 4, 6) and y == pytest.approx(a @ b, abs=1e-5)
 
 
+@pytest.mark.parametrize("of_a, of_b", [((3,), ()), ((), (3,)), ((2, 1), (1, 3)), ((2, 3), (3,)), ((2, 1, 2), (2, 3, 1)), ((1, 1), (2, 3)), ((2, 3, 2), (1, 3, 1))])
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_matrices_are_broadcast(run_layer, of_a, of_b, transpose_a, transpose_b):
+    a, b = RANDOM.standard_normal((*of_a, 4, 5)), RANDOM.standard_normal((*of_b, 5, 6))
+    options = f"transpose_a: {str(transpose_a).lower()} transpose_b: {str(transpose_b).lower()}"
+    y = run_layer(matmul(options), np.swapaxes(a, -1, -2) if transpose_a else a,
+                  np.swapaxes(b, -1, -2) if transpose_b else b)["y"]
+    assert y.shape == (a @ b).shape and y == pytest.approx(a @ b, abs=1e-5)
+
+
 @pytest.mark.parametrize("a, b, message", [
     ((4, 5), (4, 5), "have 5 columns, those of bottom 1 .* 4 rows; they must be equal"),
-    ((2, 4, 5), (3, 5, 6), "all axes but the last two must be equal"),
-    ((2, 4, 5), (5, 6), "must have the same number of axes"),
+    ((2, 4, 5), (3, 5, 6), "before the last two axes they must have equal axes, or axes of 1"),
     ((4,), (4,), "at least 2"),
 ])
 def test_shapes_that_do_not_fit_are_refused(run_layer, a, b, message):

@@ -1,5 +1,6 @@
 #include "caffe/cpu/onednn.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 #include "caffe/core/signals_held.hpp"
@@ -139,20 +140,30 @@ OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::me
 
 namespace {
 
-// A row-major matrix, or the transpose of one that is read from its memory.
-dnnl::memory::desc MatrixDesc(int64_t rows, int64_t columns, bool is_transposed, DType dtype) {
-  using dnnl::memory;
-  return memory::desc({rows, columns}, OneDnnType(dtype),
-                      is_transposed ? memory::format_tag::ba : memory::format_tag::ab);
+// Row-major matrices, or the transposes of such that are read from their memory.
+dnnl::memory::desc MatrixDesc(int64_t rows, int64_t columns, bool is_transposed, DType dtype,
+                              const dnnl::memory::dims& batch, const dnnl::memory::dims& steps) {
+  dnnl::memory::dims extents, strides;
+  for (size_t k = 0; k < batch.size(); ++k) {
+    extents.push_back(steps[k] == 0 ? 1 : batch[k]);
+    strides.push_back(std::max<int64_t>(steps[k], 1) * rows * columns);
+  }
+  extents.insert(extents.end(), {rows, columns});
+  strides.insert(strides.end(), {is_transposed ? 1 : columns, is_transposed ? rows : 1});
+  return {extents, OneDnnType(dtype), strides};
 }
 
 }  // namespace
 
 OneDnnProduct::OneDnnProduct(const Shape& shape, bool accumulates) : has_bias_(shape.has_bias) {
-  const auto a = MatrixDesc(shape.rows, shape.inner, shape.transpose_a, shape.factors);
-  const auto b = MatrixDesc(shape.inner, shape.columns, shape.transpose_b, shape.factors);
-  const auto bias = MatrixDesc(1, shape.columns, false, DType::kFloat);
-  const auto c = MatrixDesc(shape.rows, shape.columns, false, shape.result);
+  const auto a = MatrixDesc(shape.rows, shape.inner, shape.transpose_a, shape.factors, shape.batch,
+                            shape.a_steps);
+  const auto b = MatrixDesc(shape.inner, shape.columns, shape.transpose_b, shape.factors,
+                            shape.batch, shape.b_steps);
+  const auto bias = MatrixDesc(1, shape.columns, false, DType::kFloat, shape.batch,
+                               dnnl::memory::dims(shape.batch.size()));
+  const auto c =
+      MatrixDesc(shape.rows, shape.columns, false, shape.result, shape.batch, shape.c_steps);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (accumulates) {

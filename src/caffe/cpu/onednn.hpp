@@ -99,6 +99,8 @@ class OneDnnProduct {
     bool transpose_a = false, transpose_b = false;
     DType factors = DType::kFloat, result = DType::kFloat;
     bool has_bias = false;  // float, one for each column
+    // Axes of a batch, and the matrices by which a step along each moves; 0: the same one again.
+    dnnl::memory::dims batch = {}, a_steps = {}, b_steps = {}, c_steps = {};
   };
 
   OneDnnProduct() = default;

@@ -65,10 +65,11 @@ def eltwise(layer, onnx):
 @writes("MatMul")
 def matmul(layer, onnx):
     options = layer.param.matmul_param
-    order = list(range(len(layer.shape)))
-    order[-2:] = order[-1], order[-2]
-    operands = [onnx.op("Transpose", tensor, perm=order) if turns else tensor
-                for tensor, turns in zip(layer.bottoms, (options.transpose_a, options.transpose_b))]
+    operands = list(layer.bottoms)
+    for i, turns in enumerate((options.transpose_a, options.transpose_b)):
+        if turns:
+            axes = len(layer.shapes[i])
+            operands[i] = onnx.op("Transpose", operands[i], perm=[*range(axes - 2), axes - 1, axes - 2])
     return onnx.op("MatMul", *operands)
 
 

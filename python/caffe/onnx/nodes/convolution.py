@@ -107,6 +107,5 @@ def _product_from_the_left(node):
 
 def _product_of_two(node):
     shapes = node.shape(0), node.shape(1)
-    node.require(len(shapes[0]) == len(shapes[1]) and shapes[0][:-2] == shapes[1][:-2],
-                 f"factors of shapes {shapes[0]} and {shapes[1]}")
+    node.require(min(map(len, shapes)) >= 2, f"factors of shapes {shapes[0]} and {shapes[1]}")
     node.layer("MatMul", bottoms=node.inputs)

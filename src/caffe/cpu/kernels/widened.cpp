@@ -248,6 +248,9 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad
                               GradWeightsTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-widened", KernelRank::kBest,
                               MakeWidened<ops::Gemm>, WidenedTraits(nullptr));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchedGemm, "batched-gemm-widened",
+                              KernelRank::kBest, MakeWidened<ops::BatchedGemm>,
+                              WidenedTraits(nullptr));
 
 }  // namespace
 }  // namespace caffe::cpu

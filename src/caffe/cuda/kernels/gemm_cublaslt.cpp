@@ -1,11 +1,13 @@
-// Matrix products by cuBLASLt, with the bias added in the epilogue.
+// Matrix products by cuBLASLt, one with the bias added in the epilogue, or batches of them.
 #include <cublasLt.h>
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "caffe/core/hash.hpp"
 #include "caffe/cuda/algorithm_choice.hpp"
@@ -84,10 +86,29 @@ struct Product {
   }
 };
 
-cublasLtMatrixLayout_t Layout(cudaDataType_t type, int64_t lines, int64_t line) {
+// Sizes of a product as in Gemm. A batch has one axis; `a`, `b` and `c` are the matrices by which
+// its steps move.
+struct ProductShape {
+  int64_t rows = 0, columns = 0, inner = 0;
+  bool transpose_a = false, transpose_b = false;
+  struct {
+    int64_t items = 1, a = 0, b = 0, c = 0;
+  } batch = {};
+};
+
+// `batch` matrices, `step` of them apart.
+cublasLtMatrixLayout_t Layout(cudaDataType_t type, int64_t lines, int64_t line, int64_t batch,
+                              int64_t step) {
   cublasLtMatrixLayout_t layout;
   CAFFE_CUBLASLT_CHECK(cublasLtMatrixLayoutCreate, &layout, type, static_cast<uint64_t>(line),
                        static_cast<uint64_t>(lines), line);
+  if (batch == 1) return layout;
+  const auto items = static_cast<int32_t>(batch);
+  const int64_t elements = step * lines * line;
+  CAFFE_CUBLASLT_CHECK(cublasLtMatrixLayoutSetAttribute, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                       &items, sizeof(items));
+  CAFFE_CUBLASLT_CHECK(cublasLtMatrixLayoutSetAttribute, layout,
+                       CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &elements, sizeof(elements));
   return layout;
 }
 
@@ -208,27 +229,31 @@ struct ProductKinds {
   bool has_epilogue = false;  // the bias is added by cuBLASLt
 };
 
-std::shared_ptr<Product> Describe(const ops::Gemm& op, const KernelRequest& request,
+std::shared_ptr<Product> Describe(const ProductShape& shape, const KernelRequest& request,
                                   const ProductKinds& kinds) {
   auto product = std::make_shared<Product>();
   product->is_double = kinds.is_double;
   CAFFE_CUBLASLT_CHECK(cublasLtMatmulDescCreate, &product->desc, kinds.compute,
                        kinds.is_double ? CUDA_R_64F : CUDA_R_32F);
   Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_TRANSA,
-               op.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+               shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_TRANSB,
-               op.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+               shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (kinds.has_epilogue) {
     Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                  CudaType(request.inputs[2].dtype));
   }
   const cudaDataType_t type = CudaType(request.inputs[0].dtype);
-  product->first =
-      op.transpose_b ? Layout(type, op.columns, op.inner) : Layout(type, op.inner, op.columns);
-  product->second =
-      op.transpose_a ? Layout(type, op.inner, op.rows) : Layout(type, op.rows, op.inner);
-  product->result = Layout(CudaType(request.outputs[0].dtype), op.rows, op.columns);
+  const auto layout = [&](cudaDataType_t of, int64_t rows, int64_t columns, bool is_transposed,
+                          int64_t step) {
+    return is_transposed ? Layout(of, columns, rows, shape.batch.items, step)
+                         : Layout(of, rows, columns, shape.batch.items, step);
+  };
+  product->first = layout(type, shape.inner, shape.columns, shape.transpose_b, shape.batch.b);
+  product->second = layout(type, shape.rows, shape.inner, shape.transpose_a, shape.batch.a);
+  product->result =
+      layout(CudaType(request.outputs[0].dtype), shape.rows, shape.columns, false, shape.batch.c);
   return product;
 }
 
@@ -255,21 +280,45 @@ std::vector<std::string> Choose(Product& product, const KernelRequest& request, 
   return names;
 }
 
-KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
-  CudaDevice& device = CudaDeviceOf(request);
+// Runs a product whose first pair of matrices is at a and b, and its result at c.
+class ChosenProduct {
+ public:
+  ChosenProduct(std::shared_ptr<Product> product, CudaDevice& device)
+      : product_(std::move(product)), device_(&device) {}
+
+  size_t workspace_bytes() const { return product_->algorithm.workspaceSize; }
+  void SetBias(const void* bias) const {
+    Set<const void*>(product_->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  }
+  void Run(const KernelContext& ctx, const void* a, const void* b, void* c, bool adds) const {
+    const cublasStatus_t status =
+        product_->Launch(product_->algorithm, a, b, c, adds, ctx.workspace, StreamOf(ctx));
+    if (status != CUBLAS_STATUS_SUCCESS) ThrowErrorOfEarlierWork(*device_);
+    Check(status, "cublasLtMatmul");
+  }
+
+ private:
+  std::shared_ptr<Product> product_;
+  CudaDevice* device_;
+};
+
+// The refusal of operands whose types cuBLASLt does not combine.
+std::optional<Refusal> WhyNotTypes(const KernelRequest& request) {
   const DType type = request.inputs[0].dtype, result_type = request.outputs[0].dtype;
   if (request.inputs[1].dtype != type) return Refusal{"the factors are of two types"};
   if (result_type != type && result_type != DType::kFloat)
     return Refusal{"the result is neither of the factors' type nor float"};
   if (type == DType::kDouble && result_type != type) return Refusal{"a float product of doubles"};
-  const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
-  // cuBLASLt's epilogue cannot add a bias whose type differs from the result's (floats with 16-bit
-  // products), so a kernel adds it afterwards. Its table of types has no bias of doubles either.
-  const bool has_epilogue =
-      has_bias && request.inputs[2].dtype == result_type && type != DType::kDouble;
-  const bool has_bias_after = has_bias && !has_epilogue;
-  if (op.rows * op.columns == 0 || op.inner == 0) return Refusal{"an empty product"};
+  return std::nullopt;
+}
 
+// Calls make(chosen, names) with the product by the chosen algorithm and the names of all
+// candidates; returns its kernel, or why cuBLASLt has none.
+template <typename Make>
+KernelOrRefusal MakeProduct(const ProductShape& shape, const KernelRequest& request,
+                            bool has_epilogue, const Make& make) {
+  CudaDevice& device = CudaDeviceOf(request);
+  const DType type = request.inputs[0].dtype;
   const bool is_double = type == DType::kDouble;
   // TF32 rounds the factors to 10 bits of mantissa; the sums stay float.
   const bool allows_tf32 = type == DType::kFloat && !request.settings.strict_fp32;
@@ -283,13 +332,12 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
     };
     return Kernel{"", run, kProductWorkspaceLimit};
   }
-
-  const cublasLtHandle_t handle = HandleOf(device);
   std::shared_ptr<Product> product;
   std::vector<std::string> names;
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  const cublasLtHandle_t handle = HandleOf(device);
   try {
-    product = Describe(op, request, {compute, is_double, has_epilogue});
+    product = Describe(shape, request, {compute, is_double, has_epilogue});
     product->handle = handle;
     names = Choose(*product, request, has_epilogue, &status);
   } catch (const CublasError& error) {
@@ -298,29 +346,72 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
   if (names.empty()) {
     return Refusal{StrCat("cuBLASLt has no algorithm (status ", static_cast<int>(status), ")")};
   }
-  return Kernel{
-      "",
-      [product, has_epilogue, has_bias_after, columns = op.columns,
-       &device](const KernelContext& ctx) {
-        if (has_epilogue)
-          Set<const void*>(product->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, ctx.input(2).data);
-        const cublasStatus_t status =
-            product->Launch(product->algorithm, ctx.input(0).data, ctx.input(1).data,
-                            ctx.output(0).data, ctx.accumulates(0), ctx.workspace, StreamOf(ctx));
-        if (status != CUBLAS_STATUS_SUCCESS) ThrowErrorOfEarlierWork(device);
-        Check(status, "cublasLtMatmul");
-        if (has_bias_after) {
+  return make(ChosenProduct(std::move(product), device), std::move(names));
+}
+
+KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
+  if (const auto refusal = WhyNotTypes(request)) return *refusal;
+  const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
+  // cuBLASLt's epilogue cannot add a bias whose type differs from the result's (floats with 16-bit
+  // products), so a kernel adds it afterwards. Its table of types has no bias of doubles either.
+  const bool has_epilogue = has_bias && request.inputs[2].dtype == request.outputs[0].dtype &&
+                            request.inputs[0].dtype != DType::kDouble;
+  const bool has_bias_after = has_bias && !has_epilogue;
+  if (op.rows * op.columns == 0 || op.inner == 0) return Refusal{"an empty product"};
+  const ProductShape shape{op.rows, op.columns, op.inner, op.transpose_a, op.transpose_b};
+  return MakeProduct(
+      shape, request, has_epilogue,
+      [&](const ChosenProduct& product, std::vector<std::string> names) -> KernelOrRefusal {
+        const auto run = [product, has_epilogue, has_bias_after,
+                          columns = op.columns](const KernelContext& ctx) {
+          if (has_epilogue) product.SetBias(ctx.input(2).data);
           const TensorView& c = ctx.output(0);
-          AddBiasAndRelu(ctx,
-                         {.bias = {ctx.input(2).data, ctx.input(2).dtype}, .channels = columns},
-                         c.count(), {c.data, c.dtype});
-        }
-      },
-      product->algorithm.workspaceSize, std::move(names)};
+          product.Run(ctx, ctx.input(0).data, ctx.input(1).data, c.data, ctx.accumulates(0));
+          if (has_bias_after) {
+            AddBiasAndRelu(ctx,
+                           {.bias = {ctx.input(2).data, ctx.input(2).dtype}, .channels = columns},
+                           c.count(), {c.data, c.dtype});
+          }
+        };
+        return Kernel{"", run, product.workspace_bytes(), std::move(names)};
+      });
+}
+
+// cuBLASLt's batches have one axis, here the last one; a product runs for each place of the others.
+KernelOrRefusal MakeBatchedGemm(const ops::BatchedGemm& op, const KernelRequest& request) {
+  if (const auto refusal = WhyNotTypes(request)) return *refusal;
+  if (op.items() * op.rows * op.columns == 0 || op.inner == 0) return Refusal{"an empty product"};
+  ProductShape shape{op.rows, op.columns, op.inner, op.transpose_a, op.transpose_b};
+  size_t outer = op.batch.size();
+  if (outer > 0 && op.c_steps.back() != 0 &&
+      op.batch.back() <= std::numeric_limits<int32_t>::max()) {
+    --outer;
+    shape.batch = {op.batch.back(), op.a_steps.back(), op.b_steps.back(), op.c_steps.back()};
+  }
+  return MakeProduct(
+      shape, request, /*has_epilogue=*/false,
+      [&](const ChosenProduct& product, std::vector<std::string> names) -> KernelOrRefusal {
+        const auto run = [product, op, outer](const KernelContext& ctx) {
+          const auto matrix = [](const TensorView& all, int64_t elements) {
+            return static_cast<char*>(all.data) +
+                   elements * static_cast<int64_t>(SizeOf(all.dtype));
+          };
+          for (int64_t place = 0; place < Places(op, 0, outer); ++place) {
+            const ops::MatrixPair pair = PairAt(op, 0, outer, place);
+            product.Run(ctx, matrix(ctx.input(op.kA), pair.a * op.rows * op.inner),
+                        matrix(ctx.input(op.kB), pair.b * op.inner * op.columns),
+                        matrix(ctx.output(0), pair.c * op.rows * op.columns),
+                        pair.adds || ctx.accumulates(0));
+          }
+        };
+        return Kernel{"", run, product.workspace_bytes(), std::move(names)};
+      });
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Gemm, "gemm-cublaslt", KernelRank::kBest,
                               MakeGemm);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchedGemm, "batched-gemm-cublaslt",
+                              KernelRank::kBest, MakeBatchedGemm);
 
 }  // namespace
 }  // namespace caffe::cuda

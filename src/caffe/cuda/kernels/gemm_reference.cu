@@ -69,18 +69,34 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-void Gemm(const ops::Gemm& op, const KernelContext& ctx) {
+// One product; the operands begin a, b and c matrices after those of the op.
+template <typename Product>
+void Multiply(const Product& op, const KernelContext& ctx, const ops::MatrixPair& pair,
+              const Numbers& bias) {
   const int64_t tiles = ((op.rows + kTile - 1) / kTile) * ((op.columns + kTile - 1) / kTile);
   VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
     VisitFloat(ctx.output(0).dtype, [&]<typename C>(TypeTag<C>) {
+      const T* a = ctx.input(0).as<const T>() + pair.a * op.rows * op.inner;
+      const T* b = ctx.input(1).as<const T>() + pair.b * op.inner * op.columns;
       Launch(ctx, GemmKernel<T, C>, std::min(tiles, kMaxBlocks), kBlockThreads,
-             Matrix<T>{ctx.input(0).as<const T>(), op.rows, op.inner, op.transpose_a},
-             Matrix<T>{ctx.input(1).as<const T>(), op.inner, op.columns, op.transpose_b},
-             InputNumbers(ctx, 2), ctx.accumulates(0), ctx.output(0).as<C>());
+             Matrix<T>{a, op.rows, op.inner, op.transpose_a},
+             Matrix<T>{b, op.inner, op.columns, op.transpose_b}, bias,
+             pair.adds || ctx.accumulates(0),
+             ctx.output(0).as<C>() + pair.c * op.rows * op.columns);
     });
   });
 }
 
+void Gemm(const ops::Gemm& op, const KernelContext& ctx) {
+  Multiply(op, ctx, {}, InputNumbers(ctx, 2));
+}
+
+void BatchedGemm(const ops::BatchedGemm& op, const KernelContext& ctx) {
+  for (int64_t place = 0; place < op.items(); ++place)
+    Multiply(op, ctx, PairAt(op, 0, op.batch.size(), place), Numbers{});
+}
+
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::BatchedGemm, BatchedGemm);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Gemm, Gemm);
 
 }  // namespace
