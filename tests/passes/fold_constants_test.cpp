@@ -40,6 +40,13 @@ std::string Scale(const std::string& blob, bool has_bias = true) {
                 "' scale_param { filler { type: 'uniform' min: -2 max: 2 } bias_term: ",
                 has_bias ? "true" : "false", " bias_filler { type: 'gaussian' } } } ");
 }
+// NVCaffe's normalization, which has a scale and a bias.
+std::string OwnScaleNorm(const std::string& blob) {
+  return StrCat(
+      "layer { name: '", blob, "_bn' type: 'BatchNorm' bottom: '", blob, "' top: '", blob,
+      "' batch_norm_param { scale_filler { type: 'uniform' min: -2 max: 2 } bias_filler { "
+      "type: 'gaussian' } } } ");
+}
 std::string ReluOf(const std::string& blob) {
   return StrCat("layer { name: '", blob, "_relu' type: 'ReLU' bottom: '", blob, "' top: '", blob,
                 "' } ");
@@ -53,6 +60,15 @@ struct FoldCase {
 std::vector<FoldCase> FoldCases() {
   return {
       {"NormScaleRelu", Conv("a", "x", "") + Norm("a") + Scale("a") + ReluOf("a"), {"Conv[relu]"}},
+      {"NormWithItsOwnScale", Conv("a", "x", "") + OwnScaleNorm("a") + ReluOf("a"), {"Conv[relu]"}},
+      {"NormWithItsOwnScaleAndAnother",
+       Conv("a", "x", "") + OwnScaleNorm("a") + Scale("a"),
+       {"Conv", "ScaleShift"}},
+      {"PspnetsNorm",
+       Conv("a", "x", "") +
+           "layer { name: 'a_bn' type: 'BN' bottom: 'a' top: 'a' bn_param { slope_filler { "
+           "type: 'uniform' min: -2 max: 2 } bias_filler { type: 'gaussian' } } } ",
+       {"Conv"}},
       {"NormWithoutBias", Conv("a", "x", "bias_term: false") + Norm("a"), {"Conv"}},
       {"ScaleWithoutShift", Conv("a", "x", "") + Scale("a", false), {"Conv"}},
       {"Groups", Conv("a", "x", "group: 2") + Norm("a") + Scale("a"), {"Conv"}},
@@ -91,13 +107,15 @@ std::unique_ptr<Net> MakeFoldedNet(const std::string& layers, NetOptions options
   options.seed = 7;
   auto net = std::make_unique<Net>(param, options);
   for (size_t i = 0; i < net->layers().size(); ++i) {
-    if (net->layers()[i]->type() != std::string("BatchNorm")) continue;
-    const auto& statistics = net->layer_params(static_cast<int>(i));
-    for (int64_t c = 0; c < statistics[0]->count(); ++c) {
-      statistics[0]->mutable_cpu_data()[c] = 0.3f * static_cast<float>(c) - 0.5f;
-      statistics[1]->mutable_cpu_data()[c] = 0.5f + static_cast<float>(c);
+    const std::string type = net->layers()[i]->type();
+    if (type != "BatchNorm" && type != "BN") continue;
+    const auto& params = net->layer_params(static_cast<int>(i));
+    const size_t mean = type == "BN" ? 2 : 0;
+    for (int64_t c = 0; c < params[mean]->count(); ++c) {
+      params[mean]->mutable_cpu_data()[c] = 0.3f * static_cast<float>(c) - 0.5f;
+      params[mean + 1]->mutable_cpu_data()[c] = 0.5f + static_cast<float>(c);
     }
-    statistics[2]->mutable_cpu_data()[0] = 2;
+    if (type == "BatchNorm") params[2]->mutable_cpu_data()[0] = 2;
   }
   float* x = net->blob_by_name("x")->mutable_cpu_data();
   for (int i = 0; i < 240; ++i) x[i] = static_cast<float>((i * 37) % 101) / 50 - 1;

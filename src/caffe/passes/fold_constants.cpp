@@ -26,6 +26,8 @@ std::vector<Operand> ChannelOperands(const Node& node) {
     operands[Fold::kMean] = InputOf(node, Norm::kMean);
     operands[Fold::kVariance] = InputOf(node, Norm::kVariance);
     operands[Fold::kFactor] = InputOf(node, Norm::kFactor);
+    operands[Fold::kGamma] = InputOf(node, Norm::kGamma);
+    operands[Fold::kBeta] = InputOf(node, Norm::kBeta);
   } else if (scale != nullptr && scale->is_per_channel()) {
     operands[Fold::kGamma] = InputOf(node, 1);
     operands[Fold::kBeta] = InputOf(node, 2);

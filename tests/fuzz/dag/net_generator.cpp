@@ -437,10 +437,12 @@ class NetWriter {
   }
 
   std::string BatchNorm() {
+    const std::string fillers =
+        "_filler { type: 'uniform' min: 0.5 max: 1.5 } bias_filler { type: 'gaussian' std: 0.3 }";
     if (random_.Chance(0.2))
-      return StrCat("type: 'BN' bn_param { eps: 1e-3", Flag("frozen", 0.3), " }");
+      return StrCat("type: 'BN' bn_param { eps: 1e-3 slope", fillers, Flag("frozen", 0.3), " }");
     return StrCat("type: 'BatchNorm' batch_norm_param { eps: ", random_.Pick({1e-5, 1e-3}),
-                  Flag("use_global_stats", 0.15), Flag("scale_bias", 0.1), " }");
+                  random_.Chance(0.3) ? " scale" + fillers : Flag("use_global_stats", 0.15), " }");
   }
   std::string Scale(const std::string& axes) {
     return StrCat("type: 'Scale' scale_param { ", axes, Flag("bias_term", 0.7),
