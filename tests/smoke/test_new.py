@@ -7,21 +7,20 @@ import re
 import struct
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 import zlib
 
 import lmdb
 import numpy as np
 import pytest
 from google.protobuf import text_format
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from caffe.model_folder.new import Wishes, preview
 from caffe.proto import caffe_pb2
+from image_sets import COLOURS, classes, coco, masks, voc
 from programs import BINARIES, need_program
 
 SYSTEM_PYTHON = pathlib.Path("/usr/bin/python3")
-COLOURS = {"blue": (30, 40, 220), "green": (20, 200, 40), "red": (230, 30, 20)}
 
 
 @pytest.fixture
@@ -35,67 +34,6 @@ def caffe(folder, *words, status=0):
                           stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": "", "PYTHON": sys.executable})
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
-
-
-def classes(folder, count=8, side=24, names=COLOURS):
-    """A folder with single-colour images for each class."""
-    for name in names:
-        (folder / name).mkdir(parents=True)
-        for number in range(count):
-            Image.new("RGB", (side, side + number), COLOURS.get(name, (9, 9, 9))).save(folder / name / f"{number}.png")
-    return folder
-
-
-def with_boxes(folder, count=8):
-    """Images of 96x64 pixels with one red box each, and the positions of the boxes."""
-    (folder / "pictures").mkdir(parents=True)
-    found = []
-    for number in range(count):
-        image = Image.new("RGB", (96, 64), (90, 90, 90))
-        box = (8 + 4 * number, 10, 40 + 4 * number, 50)
-        ImageDraw.Draw(image).rectangle(box, fill=COLOURS["red"])
-        image.save(folder / "pictures" / f"{number}.png")
-        found.append((f"{number}.png", box))
-    return found
-
-
-def voc(folder, **changes):
-    for name, box in with_boxes(folder):
-        root = ElementTree.Element("annotation")
-        size = ElementTree.SubElement(root, "size")
-        for tag, value in zip(("width", "height"), changes.get("size", (96, 64))):
-            ElementTree.SubElement(size, tag).text = str(value)
-        node = ElementTree.SubElement(root, "object")
-        ElementTree.SubElement(node, "name").text = changes.get("name", "brick")
-        corners = ElementTree.SubElement(node, "bndbox")
-        for tag, value in zip(("xmin", "ymin", "xmax", "ymax"), changes.get("box", box)):
-            ElementTree.SubElement(corners, tag).text = str(value)
-        ElementTree.ElementTree(root).write(folder / "pictures" / f"{name[:-4]}.xml")
-    return folder
-
-
-def coco(folder, **changes):
-    found = with_boxes(folder)
-    content = {"images": [{"id": i, "file_name": name, "width": 96, "height": 64} for i, (name, _) in enumerate(found)],
-               "categories": [{"id": 7, "name": "brick"}],
-               "annotations": [{"image_id": i, "category_id": 7, "bbox": [x0, y0, x1 - x0, y1 - y0]}
-                               for i, (_, (x0, y0, x1, y1)) in enumerate(found)]}
-    content.update(changes)
-    (folder / "instances.json").write_text(json.dumps(content))
-    return folder
-
-
-def masks(folder, side=48, mask_side=48, count=8):
-    for kind in ("images", "masks"):
-        (folder / kind).mkdir(parents=True)
-    for number in range(count):
-        image, mask = Image.new("RGB", (side, side), (90, 90, 90)), Image.new("L", (mask_side, mask_side), 0)
-        box = (number, 10, number + 20, 30)
-        ImageDraw.Draw(image).ellipse(box, fill=COLOURS["blue"])
-        ImageDraw.Draw(mask).ellipse(box, fill=1)
-        image.save(folder / "images" / f"{number}.jpg")
-        mask.save(folder / "masks" / f"{number}.png")
-    return folder
 
 
 def read(file, kind):
@@ -160,64 +98,6 @@ def test_masks(folder):
     assert "segmentation of 2 classes" in caffe(folder, "new", "cells", "--output=m")
     deploy = read(folder / "m/deploy.prototxt", "NetParameter")
     assert "Deconvolution" in types(folder / "m/deploy.prototxt") and list(deploy.model_info.label) == ["ground", "blob"]
-
-
-def wrong(what):
-    return {
-        "nothing": (lambda f: None, "photos: no such file or folder; give the folder of the images"),
-        "an empty folder": (lambda f: f.mkdir(), "holds no set of images that is known; give one of these:"),
-        "one class": (lambda f: classes(f, names=["red"]), "has one class, 'red'; there is nothing to tell apart"),
-        "an empty class": (lambda f: (classes(f) / "none").mkdir(), "the folder 'none' holds no image; fill it, or remove it"),
-        "other classes in a half": (lambda f: (classes(f / "train"), classes(f / "val", names=["red", "white"])),
-                                    "is in one of them alone; both need the same folders"),
-        "a box outside": (lambda f: voc(f, box=(200, 10, 240, 50)), "lies outside of the image of 96x64; mend it, or remove it"),
-        "an empty box": (lambda f: voc(f, box=(40, 10, 40, 50)), "is empty; mend it, or remove it"),
-        "no box": (lambda f: coco(f, annotations=[]), "and no box; there is nothing to learn"),
-        "an image that is not there": (lambda f: coco(f, images=[{"id": 0, "file_name": "x.png"}]),
-                                       "names the image 'x.png', which is not there"),
-        "a field that is missing": (lambda f: coco(f, categories=[{"name": "x"}]), "is not as COCO's files are: categories[0]: KeyError: 'id'"),
-        "a mask of another size": (lambda f: masks(f, mask_side=40), "is of 40x40, but its image of 48x48"),
-        "a mask without a class": (lambda f: [Image.new("L", (48, 48)).save(file) for file in (masks(f) / "masks").iterdir()],
-                                   "all pixels have the class 0; there is nothing to tell apart"),
-        "a mask in colours": (lambda f: Image.new("RGB", (48, 48)).save(masks(f) / "masks/0.png"), "is a colour image (RGB)"),
-        "a broken image": (lambda f: (masks(f) / "images/0.jpg").write_bytes(b"no image"), "images/0.jpg: cannot be read as an image"),
-        "half an image": (lambda f: cut(masks(f) / "masks/0.png", 70), "masks/0.png: cannot be read as an image"),
-        "a mask of 16 bits": (lambda f: Image.new("I;16", (48, 48), 1880).save(masks(f) / "masks/0.png"), "a pixel has the class 1880"),
-        "names of another encoding": (lambda f: (masks(f) / "classes.txt").write_bytes(b"caf\xe9\nb\n"),
-                                      "classes.txt: is no text in UTF-8 (invalid continuation byte at byte 3)"),
-        "a class of two lines": (lambda f: voc(f, name="a\nb"), "the class 'a\\nb' has control characters"),
-        "a class of other bytes": (lambda f: classes(f, names=["red", "caf\udce9"]), "the class 'caf\\udce9' has control characters, or bytes"),
-        "objects that are background": (lambda f: voc(f, name="background"), "boxes have the class 'background'"),
-        "a box without an end": (lambda f: voc(f, box=(1, 2, "inf", 9)), "(1, 2, inf, 9) has corners that are no numbers"),
-        "a size that is no number": (lambda f: voc(f, size=("x", 64)), "its size has a width or height that is no number"),
-        "a box of no image": (lambda f: coco(f, annotations=[{"image_id": 99, "category_id": 7, "bbox": [1, 2, 3, 4]}]),
-                              "annotations[0] has the image_id 99, which no image of the file has"),
-        "an image of two folders": (lambda f: (coco(f), twice(f, "0.png")), "names the image '0.png', which could be"),
-    }[what]
-
-
-def cut(file, count):
-    file.write_bytes(file.read_bytes()[:count])
-
-
-def twice(folder, name):
-    (folder / "more").mkdir()
-    (folder / "more" / name).write_bytes((folder / "pictures" / name).read_bytes())
-
-
-@pytest.mark.parametrize("what", ["nothing", "an empty folder", "one class", "an empty class", "other classes in a half", "a box outside",
-                                  "an empty box", "no box", "an image that is not there", "a field that is missing",
-                                  "a mask of another size", "a mask without a class", "a mask in colours", "a broken image", "half an image",
-                                  "a mask of 16 bits", "names of another encoding", "a class of two lines", "a class of other bytes",
-                                  "objects that are background", "a box without an end", "a size that is no number", "a box of no image",
-                                  "an image of two folders"])
-def test_sets_that_are_none(folder, what):
-    make, text = wrong(what)
-    make(folder / "photos")
-    said = caffe(folder, "new", "photos", "--output=m", status=1)
-    assert text in said and "Traceback" not in said
-    # No half-made files stay.
-    assert [entry.name for entry in folder.iterdir() if entry.name != "photos"] == []
 
 
 def test_images_that_cannot_be_read_are_named(folder):
