@@ -66,3 +66,24 @@ def masks(folder, side=48, mask_side=48, count=8):
         image.save(folder / "images" / f"{number}.jpg")
         mask.save(folder / "masks" / f"{number}.png")
     return folder
+
+
+def picture(file, mode="RGB", value=0, **options):
+    """An image of 40x30 pixels of one colour; makes its folder. options: of Pillow's save()."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.new(mode, (40, 30), value).save(file, **{name: option for name, option in options.items() if option is not None})
+    return file
+
+
+def voc_note(image, size=(40, 30), flags=("0",), box=(1, 1, 20, 20)):
+    """An XML file next to an image, with a box for each of the flags `difficult`."""
+    corners = "".join(f"<{tag}>{value}</{tag}>" for tag, value in zip(("xmin", "ymin", "xmax", "ymax"), box))
+    objects = "".join(f"<object><name>cat</name><difficult>{flag}</difficult><bndbox>{corners}</bndbox></object>" for flag in flags)
+    image.with_suffix(".xml").write_text(f"<annotation><size><width>{size[0]}</width><height>{size[1]}</height></size>{objects}</annotation>")
+
+
+def turned(orientation=6):
+    """The EXIF data of a photograph that the camera held upright."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif

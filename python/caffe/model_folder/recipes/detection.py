@@ -32,7 +32,8 @@ def train_val(plan: Plan) -> Any:
 
 
 def _data(plan: Plan, phase: dict) -> Any:
-    transform: dict = dict(mean_value=list(plan.mean), scale=plan.scale, resize_param=dict(
+    # The database has the users' files. force_color turns photographs upright and gives all three channels.
+    transform: dict = dict(force_color=True, mean_value=list(plan.mean), scale=plan.scale, resize_param=dict(
         prob=1, resize_mode=P.Resize.WARP, height=plan.side, width=plan.side, interp_mode=[P.Resize.LINEAR]))
     annotated: dict = dict(label_map_file=plan.halves.more["label_map"], batch_sampler=[{}])
     if phase is TRAIN:

@@ -1,0 +1,53 @@
+"""caffe new: what the images become in the model's folder, and what training then sees."""
+import numpy as np
+import pytest
+from PIL import Image
+
+import caffe
+from caffe.model_folder.new import Wishes, make
+from image_sets import picture, turned, voc_note
+from programs import BINARIES, need_program
+
+
+@pytest.fixture
+def folder(tmp_path):
+    need_program("caffe")
+    need_program("convert_annoset")
+    return tmp_path
+
+
+def new(folder, name, **wishes):
+    """Makes the model's folder `m` of the set with this name."""
+    return make(folder / name, folder / "m", Wishes(**wishes), BINARIES / "caffe")
+
+
+def batch(folder, phase, monkeypatch):
+    """The data and labels of the model's first batch."""
+    monkeypatch.chdir(folder / "m")
+    net = caffe.Net("train_val.prototxt", phase)
+    net.forward(end="data")
+    return net.blobs["data"].data.copy(), net.blobs["label"].data.reshape(-1, 8).copy()
+
+
+def test_a_turned_photograph_is_upright_under_its_boxes(folder, monkeypatch):
+    """The box is around the white square of the photograph as it is displayed, 60 x 80 pixels."""
+    upright = np.zeros((80, 60, 3), np.uint8)
+    upright[8:32, 6:30] = 255
+    (folder / "scenes").mkdir()
+    for number in range(4):
+        file = folder / "scenes" / f"{number}.jpg"
+        Image.fromarray(np.rot90(upright)).save(file, exif=turned(), quality=95)
+        voc_note(file, (60, 80), box=(6, 8, 30, 32))
+    new(folder, "scenes", side=64)
+    data, labels = batch(folder, caffe.TEST, monkeypatch)
+    rows, columns = np.nonzero(data[0].mean(axis=0) > data[0].mean())
+    square = [columns.min() / 64, rows.min() / 64, (columns.max() + 1) / 64, (rows.max() + 1) / 64]
+    assert square == pytest.approx(labels[0][3:7], abs=0.04) == [0.1, 0.1, 0.5, 0.4]
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "RGBA", "I;16", "P"])
+def test_images_with_boxes_of_other_pixels(folder, monkeypatch, mode):
+    for number in range(3):
+        voc_note(picture(folder / f"scenes/{number}.png", mode))
+    new(folder, "scenes", side=64)
+    assert batch(folder, caffe.TRAIN, monkeypatch)[0].shape[1:] == (3, 64, 64)
