@@ -1,9 +1,11 @@
 """caffe new: what the images become in the model's folder, and what training then sees."""
+
 import numpy as np
 import pytest
 from PIL import Image
 
 import caffe
+from caffe import InvalidArgument
 from caffe.model_folder.new import Wishes, make
 from image_sets import picture, turned, voc_note
 from programs import BINARIES, need_program
@@ -19,6 +21,13 @@ def folder(tmp_path):
 def new(folder, name, **wishes):
     """Makes the model's folder `m` of the set with this name."""
     return make(folder / name, folder / "m", Wishes(**wishes), BINARIES / "caffe")
+
+
+def refusal(folder, name):
+    with pytest.raises(InvalidArgument) as error:
+        new(folder, name)
+    assert [entry.name for entry in folder.iterdir()] == [name]  # no half-made files stay
+    return str(error.value)
 
 
 def batch(folder, phase, monkeypatch):
@@ -51,3 +60,27 @@ def test_images_with_boxes_of_other_pixels(folder, monkeypatch, mode):
         voc_note(picture(folder / f"scenes/{number}.png", mode))
     new(folder, "scenes", side=64)
     assert batch(folder, caffe.TRAIN, monkeypatch)[0].shape[1:] == (3, 64, 64)
+
+
+@pytest.mark.parametrize("broken, more", [((1,), ""), ((0, 1, 2), "; so it is with ")])
+def test_an_image_with_boxes_that_is_cut_off(folder, broken, more, monkeypatch):
+    """Also if glog is told to be silent."""
+    monkeypatch.setenv("GLOG_minloglevel", "3")
+    noise = Image.fromarray(np.random.RandomState(1).randint(0, 256, (30, 40, 3)).astype(np.uint8))
+    for number in range(3):
+        file = folder / f"scenes/my {number}.jpg"
+        file.parent.mkdir(exist_ok=True)
+        noise.save(file)
+        voc_note(file)
+        if number in broken:
+            file.write_bytes(file.read_bytes()[:-300])
+    said = refusal(folder, "scenes")
+    assert said.startswith(f"{folder}/scenes/my ") and ".jpg: cannot be read as an image (broken JPEG image" in said and more in said
+
+
+def test_names_of_images_with_boxes_that_are_not_utf_8(folder):
+    for number in range(3):
+        image = picture(folder / f"scenes/{number}.png")
+        voc_note(image.rename(image.with_name(f"x\udce4{number}.png")))
+    plan = new(folder, "scenes", side=64)
+    assert plan.halves.train_count + plan.halves.val_count == 3

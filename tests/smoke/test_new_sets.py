@@ -1,10 +1,12 @@
 """caffe new: which sets its readers take, and what they say about others."""
+import json
+
 import pytest
 from PIL import Image
 
 from caffe import InvalidArgument
 from caffe.model_folder.datasets import open_dataset
-from image_sets import classes, coco, masks, voc
+from image_sets import classes, coco, masks, picture, turned, voc, voc_note
 
 
 def refusal(path):
@@ -13,6 +15,12 @@ def refusal(path):
         open_dataset(path)
     assert str(path) in str(error.value)
     return str(error.value)
+
+
+def halves(dataset):
+    """The names of the images for training and for testing of a set of boxes or masks."""
+    parts = (dataset.items, dataset.val_items) if dataset.task == "detection" else (dataset._train, dataset._val)
+    return [sorted(file.stem for file in part) for part in parts]
 
 
 def wrong(what):
@@ -28,7 +36,7 @@ def wrong(what):
         "no box": (lambda f: coco(f, annotations=[]), "and no box; there is nothing to learn"),
         "an image that is not there": (lambda f: coco(f, images=[{"id": 0, "file_name": "x.png"}]),
                                        "names the image 'x.png', which is not there"),
-        "a field that is missing": (lambda f: coco(f, categories=[{"name": "x"}]), "is not as COCO's files are: categories[0]: KeyError: 'id'"),
+        "a field that is missing": (lambda f: coco(f, categories=[{"name": "x"}]), "categories[0] has no field 'id'; add it"),
         "a mask of another size": (lambda f: masks(f, mask_side=40), "is of 40x40, but its image of 48x48"),
         "a mask without a class": (lambda f: [Image.new("L", (48, 48)).save(file) for file in (masks(f) / "masks").iterdir()],
                                    "all pixels have the class 0; there is nothing to tell apart"),
@@ -68,3 +76,167 @@ def test_sets_that_are_none(tmp_path, what):
     make, text = wrong(what)
     make(tmp_path / "photos")
     assert text in refusal(tmp_path / "photos")
+
+
+@pytest.mark.parametrize("train, val", [("train", "valid"), ("pictures/train2017", "pictures/test2017")])
+def test_xml_files_in_halves(tmp_path, train, val):
+    for half, name, count in ((train, "train", 4), (val, "val", 2)):
+        for number in range(count):
+            voc_note(picture(tmp_path / half / f"{name}{number}.jpg"))
+    assert halves(open_dataset(tmp_path)) == [["train0", "train1", "train2", "train3"], ["val0", "val1"]]
+
+
+def coco_file(file, names, bbox=(2, 3, 20, 20), size=(40, 30), **changes):
+    """A JSON file with one box in each image, with ids from 0 on."""
+    content = {"images": [{"id": i, "file_name": name, "width": size[0], "height": size[1]} for i, name in enumerate(names)],
+               "annotations": [{"image_id": i, "category_id": 1, "bbox": bbox} for i in range(len(names))],
+               "categories": [{"id": 1, "name": "cat"}], **changes}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content))
+    return content
+
+
+def test_json_files_in_halves(tmp_path):
+    """As Roboflow exports them; images of the halves may have equal names."""
+    for half in ("train", "valid", "test"):
+        for number in range(2):
+            picture(tmp_path / half / f"{number}.jpg")
+        coco_file(tmp_path / half / "_annotations.coco.json", ["0.jpg", "1.jpg"])
+    found = open_dataset(tmp_path)
+    assert [{file.parent.name for file in part} for part in (found.items, found.val_items)] == [{"train"}, {"valid"}]
+    assert f"{tmp_path}/test/_annotations.coco.json, because {tmp_path}/valid/_annotations.coco.json is for testing" in found.left_out
+
+
+@pytest.mark.parametrize("train, val", [("Train", "Val"), ("train_latest", "val_latest"), ("instances_train2017", "instances_test2017")])
+def test_json_files_whose_names_have_the_half(tmp_path, train, val):
+    for number in range(3):
+        picture(tmp_path / f"{number}.png")
+    coco_file(tmp_path / f"{train}.json", ["0.png", "1.png"])
+    coco_file(tmp_path / f"{val}.json", ["2.png"])
+    assert halves(open_dataset(tmp_path)) == [["0", "1"], ["2"]]
+
+
+def test_classes_in_dev(tmp_path):
+    for half in ("train", "dev", "test", "more"):
+        classes(tmp_path / half, count=2)
+    found = open_dataset(tmp_path)
+    assert (found.train, found.val, len(found.classes)) == (tmp_path / "train", tmp_path / "dev", 3)
+    assert found.left_out == [f"the images in {tmp_path / part}; those in {tmp_path}/train are for training, those in {tmp_path}/dev for testing"
+                              for part in ("more", "test")]
+
+
+def test_images_without_boxes(tmp_path):
+    voc(tmp_path / "voc")
+    coco(tmp_path / "coco")
+    for name in ("voc", "coco"):
+        picture(tmp_path / name / "pictures/alone.png")
+        assert open_dataset(tmp_path / name).left_out == [
+            f"1 images that are not annotated, or in no part that is used, such as {tmp_path / name}/pictures/alone.png"]
+
+
+@pytest.mark.parametrize("size, exif, said", [
+    ((80, 60), None, "says that {file} is of 80x60, but it is of 40x30; give the image that the boxes were drawn on"),
+    ((40, 30), turned(), "says that {file} is of 40x30, but it is of 30x40; the image's EXIF orientation swaps width and height, and these are for "
+                         "the picture without it: remove the orientation"),
+    ((30, 40), turned(), ""), ((0, 0), None, "")])
+def test_sizes_that_boxes_come_with(tmp_path, size, exif, said):
+    for name in ("voc", "coco"):
+        file = picture(tmp_path / name / "0.jpg", exif=exif)
+        voc_note(file, size) if name == "voc" else coco_file(file.with_name("a.json"), ["0.jpg"], size=size)
+        if said:
+            assert said.format(file=file) in refusal(file.parent)
+        else:
+            assert [(item.width, item.height) for item in open_dataset(file.parent).items.values()] == [(30, 40) if exif else (40, 30)]
+
+
+def two_halves(folder, **names):
+    """Images 0.png in train and 1.png in val, and a JSON file for each half."""
+    for number, half in enumerate(("train", "val")):
+        picture(folder / half / f"{number}.png")
+        coco_file(folder / "annotations" / f"{half}.json", [names.get(half, f"{number}.png")])
+    return folder
+
+
+def test_an_image_is_in_one_half_alone(tmp_path):
+    assert halves(open_dataset(two_halves(tmp_path / "right"))) == [["0"], ["1"]]
+    # The folder is there, so an image of another folder is another image.
+    assert "val.json: names the image 'val/0.png', which is not there" in refusal(two_halves(tmp_path / "missing", val="val/0.png"))
+    for name in ("0.png", "elsewhere/0.png"):
+        said = refusal(two_halves(tmp_path / name.replace("/", "_"), val=name))
+        assert "1 images are for training and for testing, such as " in said and "train/0.png (in " in said
+    lists = tmp_path / "scenes/ImageSets/Main"
+    voc(tmp_path / "scenes")
+    lists.mkdir(parents=True)
+    (lists / "train.txt").write_text("0\n1\n2\n")
+    (lists / "val.txt").write_text("2\n")
+    assert "1 images are for training and for testing, such as " in refusal(tmp_path / "scenes")
+
+
+def test_images_of_equal_names_are_those_of_their_half(tmp_path):
+    two_halves(tmp_path, val="0.png")
+    picture(tmp_path / "val/0.png")
+    found = open_dataset(tmp_path)
+    assert [list(part) for part in (found.items, found.val_items)] == [[tmp_path / "train/0.png"], [tmp_path / "val/0.png"]]
+
+
+@pytest.mark.parametrize("changes, said", [
+    (dict(images=[{"id": i, "file_name": "0.png"} for i in (0, 5)]), "images[1]: is for the image {path}/0.png, as {path}/a.json: images[0]; put all"),
+    (dict(categories=[{"id": 1, "name": "cat"}, {"id": 1, "name": "dog"}]), "categories[1] has the id 1 of 'cat', but the name 'dog'"),
+    (dict(categories=[{"id": 1, "name": None}]), "categories[0] has the name None, which is no text"),
+    (dict(annotations=[{"image_id": 0, "category_id": 1, "segmentation": []}]), "annotations[0] has no field 'bbox'; add it"),
+    (dict(annotations=[{"image_id": 0, "category_id": 1, "bbox": []}]), "has the bbox []; give four numbers of pixels: left, top, width, height"),
+    (dict(annotations=[{"image_id": 0, "category_id": 1, "bbox": [1, 2, 3, 4], "iscrowd": "maybe"}]),
+     "annotations[0] has an iscrowd that is 'maybe'; give 0 or 1"),
+    (dict(annotations=[5]), "annotations[0] is 5, not an object with fields"), (dict(annotations=5), "'annotations' is no list"),
+    (dict(images=[{"id": [1], "file_name": "0.png"}]), "images[0] has the id [1]; give a number"),
+    (dict(images=[{"id": 1, "file_name": 5}]), "images[0] has the file_name 5, which is no text")])
+def test_mistakes_in_json(tmp_path, changes, said):
+    picture(tmp_path / "0.png")
+    coco_file(tmp_path / "a.json", ["0.png"], **changes)
+    assert said.format(path=tmp_path) in refusal(tmp_path)
+
+
+def test_flags_of_boxes(tmp_path):
+    picture(tmp_path / "coco/0.png")
+    flags = (0, "0", False, None, 1, "1", True)
+    coco_file(tmp_path / "coco/a.json", ["0.png"], annotations=[
+        {"image_id": 0, "category_id": 1, "bbox": [1, 2, 3, 4], "iscrowd": flag} for flag in flags])
+    voc_note(picture(tmp_path / "voc/0.png"), flags=[str(flag).lower() for flag in flags])
+    for name in ("coco", "voc"):
+        (item,) = open_dataset(tmp_path / name).items.values()
+        assert [box.difficult for box in item.boxes] == [False] * 4 + [True] * 3
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_json_with_a_mark_of_its_encoding(tmp_path, encoding):
+    picture(tmp_path / "0.png")
+    content = coco_file(tmp_path / "a.json", ["0.png"])
+    (tmp_path / "a.json").write_text(json.dumps(content), encoding=encoding)
+    assert open_dataset(tmp_path).classes == ["background", "cat"]
+
+
+def test_json_that_is_broken(tmp_path):
+    picture(tmp_path / "pictures/0.png")
+    (tmp_path / "val.json").write_text('{"images": [],\n "annotations": [')
+    assert "val.json:2:18: is no JSON (Expecting value); mend it, or remove it" in refusal(tmp_path)
+    coco_file(tmp_path / "train.json", ["0.png"])
+    assert "val.json:2:18: is no JSON" in refusal(tmp_path)  # else the half would be missed
+    (classes(tmp_path / "photos") / "notes.json").write_text("{")
+    assert open_dataset(tmp_path / "photos").task == "classification"
+
+
+def test_two_xml_files_for_an_image(tmp_path):
+    voc_note(picture(tmp_path / "images/0.png"))
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/0.xml").write_bytes((tmp_path / "images/0.xml").read_bytes())
+    assert f"more/0.xml: is for the image {tmp_path}/images/0.png, as {tmp_path}/images/0.xml; put all boxes" in refusal(tmp_path)
+
+
+def test_lists_of_names_with_spaces(tmp_path):
+    for name in ("my 0", "my 1", "plain", "last"):
+        voc_note(picture(tmp_path / f"{name}.png"))
+    lists = tmp_path / "ImageSets/Main"
+    lists.mkdir(parents=True)
+    (lists / "train.txt").write_text("my 0\nmy 1\nplain  1\n")
+    (lists / "val.txt").write_text("last -1\n")
+    assert halves(open_dataset(tmp_path)) == [["my 0", "my 1", "plain"], ["last"]]

@@ -48,6 +48,8 @@ def _make(options):
         raise InvalidArgument(f"--val is '{options.val}%'; give a share of the images, as in 15%") from None
     wishes = Wishes(options.net, options.weights, options.size, options.epochs, val, options.seed, options.batch)
     plan = make(photographs, output, wishes, options.program)
+    for files in plan.dataset.left_out:
+        print(f"left out: {files}", file=sys.stderr)
     print(f"{output}: {plan.dataset.task} of {len(plan.dataset.classes)} classes ({plan.dataset.kind}), "
           f"{plan.halves.train_count} images for training and {plan.halves.val_count} for testing")
     print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs} epochs in batches of {plan.batch}")

@@ -3,17 +3,17 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 from .. import InvalidArgument
-from .databases import run
-from .datasets import Dataset, Halves, ImportOptions, beside, checked_names, evenly
-
-_ORIENTATION = 0x0112  # EXIF tag; from 5 on, width and height are swapped
+from .databases import completed, require_success
+from .datasets import Dataset, Halves, ImportOptions, beside, checked_names, evenly, some
+from .pixels import advice_on_size, size_of
 
 
 @dataclass
@@ -30,12 +30,13 @@ class Box:
 
 @dataclass
 class Annotated:
-    """An image file and its boxes; height and width in pixels."""
+    """An image file and its boxes; height and width in pixels. source: the place in a file that says so, for errors."""
 
     file: Path
     width: int
     height: int
     boxes: List[Box]
+    source: str
 
 
 class Boxes(Dataset):
@@ -49,9 +50,15 @@ class Boxes(Dataset):
         self.items: Dict[Path, Annotated] = {}
         self.val_items: Dict[Path, Annotated] = {}
 
-    def check(self) -> None:
-        """Sets the classes; class 0 is the background. Raises InvalidArgument for invalid boxes, and if
-        there are no boxes at all."""
+    def check(self, images: Sequence[Path]) -> None:
+        """Sets the classes; class 0 is the background. images: all images of the set, also those without
+        boxes. Raises InvalidArgument for invalid boxes, if there are no boxes at all, and if halves have an image in common."""
+        common = [file for file in self.items if file in self.val_items]
+        if common:
+            raise InvalidArgument(f"{self.path}: {len(common)} images are for training and for testing, such as {common[0]} (in "
+                                  f"{self.items[common[0]].source} and {self.val_items[common[0]].source}); leave each in one of them")
+        self.left_out += some([file for file in images if file not in self.items and file not in self.val_items],
+                              "images that are not annotated, or in no part that is used")
         names = set()
         for item in [*self.items.values(), *self.val_items.values()]:
             for box in item.boxes:
@@ -88,7 +95,7 @@ class Boxes(Dataset):
     def _convert(self, folder: Path, half: str, files: Sequence[Path], map_file: Path, options: ImportOptions) -> None:
         # convert_annoset splits lines at spaces, so it gets links without spaces. The link names become record names.
         links = folder / "links"
-        lines = []
+        lines, files_of = [], {}
         for number, file in enumerate(files):
             item = self.items.get(file) or self.val_items[file]
             name, notes = _word(file.relative_to(self.path), number), f"notes/{half}_{number:06}.xml"
@@ -97,13 +104,55 @@ class Boxes(Dataset):
             (links / name).symlink_to(file.resolve())
             (links / notes).write_text(_xml(item), encoding="utf-8")
             lines.append(f"{name} {notes}\n")
+            files_of[name] = file
         listing = folder / f"{half}.txt"
-        listing.write_text("".join(lines), encoding="utf-8")
-        run(options.program.parent / "convert_annoset", "--anno_type=detection", "--label_type=xml",
-            f"--label_map_file={map_file.resolve()}", "--encoded", "--shuffle" if half == "train" else "--noshuffle",
-            f"--shuffle_seed={options.seed}", "./", listing.resolve(), (folder / half).resolve(), cwd=links)
+        listing.write_text("".join(lines), encoding="utf-8", errors="surrogateescape")
+        done = completed(options.program.parent / "convert_annoset", "--anno_type=detection", "--label_type=xml", "--minloglevel=0",
+                         f"--label_map_file={map_file.resolve()}", "--encoded", "--shuffle" if half == "train" else "--noshuffle",
+                         f"--shuffle_seed={options.seed}", "./", listing.resolve(), (folder / half).resolve(), cwd=links)
+        _require_all(files_of, done.stderr)
+        require_success(done)
         listing.unlink()
         shutil.rmtree(links)
+
+
+def _require_all(files_of: Dict[str, Path], log: str) -> None:
+    """Raises InvalidArgument if convert_annoset left out an image. files_of: the users' files by the names in its list."""
+    reasons = re.findall(r"\] Left out (?:\./)?(.*)", log)
+    if reasons:
+        name, _, reason = reasons[0].partition(": ")
+        raise InvalidArgument(f"{files_of.get(name, name)}: cannot be read as an image ({reason}); remove it, with its boxes"
+                              + (f"; so it is with {len(reasons) - 1} more" if len(reasons) > 1 else ""))
+
+
+def by_file(items: Iterable[Annotated]) -> Dict[Path, Annotated]:
+    """The items by their files. Raises InvalidArgument if two have the same one."""
+    found: Dict[Path, Annotated] = {}
+    for item in items:
+        if item.file in found:
+            raise InvalidArgument(f"{item.source}: is for the image {item.file}, as {found[item.file].source}; put all boxes of an image into "
+                                  "one of them")
+        found[item.file] = item
+    return found
+
+
+def is_set(value: Any) -> bool:
+    """A flag such as "difficult" as a number, a boolean or text; None and "" are False. Raises ValueError for other values."""
+    flags = {"": False, "none": False, "0": False, "false": False, "1": True, "true": True}
+    word = str(value).strip().lower()
+    if word not in flags:
+        raise ValueError(f"is {value!r}; give 0 or 1")
+    return flags[word]
+
+
+def checked_size(source: str, file: Path, width: int, height: int) -> Tuple[int, int]:
+    """Width and height of an image as it is displayed. Raises InvalidArgument if the ones that its boxes come with are others; 0 is
+    unknown."""
+    size = size_of(file)
+    if size == (width, height) or width <= 0 or height <= 0:
+        return size
+    advice = advice_on_size(file, (width, height), "give the image that the boxes were drawn on, or mend the boxes with the size")
+    raise InvalidArgument(f"{source}: says that {file} is of {width}x{height}, but it is of {size[0]}x{size[1]}; {advice}")
 
 
 def _check_box(item: Annotated, box: Box) -> None:
@@ -141,22 +190,3 @@ def _word(path: Path, number: int) -> str:
     """A relative path without spaces; if spaces were replaced, the number keeps it unique."""
     word = "_".join(str(path).split())
     return word if word == str(path) else f"{number:06}/{word}"
-
-
-def size_of(file: Path) -> Tuple[int, int]:
-    """Width and height in pixels, after rotation by the image's EXIF orientation."""
-    from PIL import Image
-
-    try:
-        with Image.open(file) as image:
-            return upright_size(image)
-    except (OSError, Image.DecompressionBombError) as error:
-        raise InvalidArgument(f"{file}: cannot be read as an image ({error}); remove it, with its boxes") from None
-
-
-def upright_size(image: Any) -> Tuple[int, int]:
-    """(width, height) of a PIL image after the rotation that our readers apply."""
-    if image.format == "PNG" and "exif" not in image.info:
-        return image.size  # getexif() would decode all pixels of a PNG
-    is_turned = image.getexif().get(_ORIENTATION, 1) >= 5
-    return (image.height, image.width) if is_turned else image.size

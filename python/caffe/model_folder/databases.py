@@ -13,12 +13,22 @@ from .datasets import Halves, ImportOptions
 
 def run(program: Path, *words: object, cwd: Optional[Path] = None) -> str:
     """Runs a program and returns its standard output. Raises Error with its last line if it fails."""
-    texts = [argument(word) if isinstance(word, Path) else str(word) for word in words]
-    done = subprocess.run([str(program), *texts], capture_output=True, text=True, errors="replace", check=False, cwd=cwd)
-    if done.returncode != 0:
-        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or [f"{program}: status {done.returncode}"]
-        raise Error(last[0].partition("] ")[2] or last[0])
+    done = completed(program, *words, cwd=cwd)
+    require_success(done)
     return done.stdout
+
+
+def completed(program: Path, *words: object, cwd: Optional[Path] = None) -> subprocess.CompletedProcess:
+    """Runs a program, which may fail. Bytes of its output that are not UTF-8 are surrogates, as in file names."""
+    texts = [argument(word) if isinstance(word, Path) else str(word) for word in words]
+    return subprocess.run([str(program), *texts], capture_output=True, text=True, encoding="utf-8", errors="surrogateescape", check=False, cwd=cwd)
+
+
+def require_success(done: subprocess.CompletedProcess) -> None:
+    """Raises Error with the program's last line if it has failed."""
+    if done.returncode != 0:
+        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or [f"{done.args[0]}: status {done.returncode}"]
+        raise Error(last[0].partition("] ")[2] or last[0])
 
 
 def argument(path: Path) -> str:

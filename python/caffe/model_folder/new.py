@@ -14,9 +14,9 @@ from .. import InvalidArgument, IoError, model_info, zoo
 from ..proto import caffe_pb2
 from ..prototxt import text_of
 from . import recipes
-from .annotated import size_of
 from .databases import run
 from .datasets import Dataset, Halves, ImportOptions, open_dataset
+from .pixels import size_of
 
 _LOOKED_AT = 200  # images whose sizes determine the choice of the net
 _MOST_EPOCHS = 100_000

@@ -1,7 +1,9 @@
 """Kinds of data sets: one module for each.
 
 A module has `find(path)`, which returns a Dataset if the path is a set of its kind, else None. It
-raises InvalidArgument for a broken set of its kind. No list has to be edited to add a kind.
+raises InvalidArgument for a broken set of its kind. It may have `explain(path)`, which is called if
+no module has found a set: it raises InvalidArgument if the path looks like a set of this kind. No
+list has to be edited to add a kind.
 """
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class Dataset:
     """A set of labelled images.
 
     task: "classification", "detection" or "segmentation". classes: their names, from label 0,
-    including the background if that is label 0. kind: a description for users.
+    including the background if that is label 0. kind: a description for users. left_out: for users, which files of the set are
+    not used.
     """
 
     kind = ""
@@ -45,6 +48,7 @@ class Dataset:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.classes: List[str] = []
+        self.left_out: List[str] = []
 
     def images(self) -> List[Path]:
         """All image files, to determine their sizes."""
@@ -75,14 +79,17 @@ def open_dataset(path: Path) -> Dataset:
     if not path.exists():
         raise InvalidArgument(f"{path}: no such file or folder; give the folder of the images")
     found: Dict[str, Dataset] = {}
-    kinds = []
-    for module in _modules():
-        kinds.append(module.KIND)
+    modules = _modules()
+    for module in modules:
         dataset: Optional[Dataset] = module.find(path)
         if dataset is not None:
             found[module.KIND] = dataset
     if not found:
-        raise InvalidArgument(f"{path}: holds no set of images that is known; give one of these: {'; '.join(kinds)}")
+        for module in modules:
+            if hasattr(module, "explain"):
+                module.explain(path)
+        kinds = "; ".join(module.KIND for module in modules)
+        raise InvalidArgument(f"{path}: holds no set of images that is known; give one of these: {kinds}")
     if len(found) > 1:
         raise InvalidArgument(f"{path}: could be {' or '.join(found)}; leave one of them in the folder")
     return next(iter(found.values()))
@@ -111,6 +118,12 @@ def beside(files: List[Path], seed: int, val: float) -> Tuple[List[Path], List[P
     return sorted(order[count:]), sorted(order[:count])
 
 
+def some(files: Sequence[Path], what: str) -> List[str]:
+    """For Dataset.left_out: how many files are left out, and the first as an example; [] if there are no files. what: "images without
+    a mask"."""
+    return [f"{len(files)} {what}, such as {files[0]}"] if files else []
+
+
 def checked_names(where: Path, names: List[str]) -> List[str]:
     """The names of classes. Raises InvalidArgument for names that our files cannot store: with control characters, or bytes
     that are not UTF-8."""
@@ -128,16 +141,3 @@ def lines_of(file: Path) -> List[str]:
     except UnicodeDecodeError as error:
         raise InvalidArgument(f"{file}: is no text in UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
     return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
-
-
-def is_image(path: Path) -> bool:
-    """True if the name is that of an image file that is not hidden."""
-    return path.suffix.lower() in IMAGES and not path.name.startswith(".")
-
-
-def images_below(folder: Path) -> List[Path]:
-    """Image files below a folder, sorted."""
-    return sorted(path for path in folder.rglob("*") if is_image(path) and path.is_file())

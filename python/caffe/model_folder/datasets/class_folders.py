@@ -5,46 +5,57 @@ from pathlib import Path
 from typing import List, Optional
 
 from ... import InvalidArgument
-from . import Dataset, Halves, ImportOptions, checked_names, evenly, images_below
+from . import Dataset, Halves, ImportOptions, checked_names, evenly, some
+from .coco import is_coco, json_files
+from .voc import notes_below
 from ..databases import import_report, import_split, mean_of
-from .coco import is_coco
+from ..files import IMAGES, files_in, folders_in, images_below
+from ..splits import by_half, half_folders, half_named
 
 KIND = "a folder with a folder of images for each class"
-_TRAIN, _VAL = ("train", "training"), ("val", "valid", "validation", "test", "testing")
 # Folder names used by other kinds of sets.
 _OTHERS = {"annotations", "masks", "labels", "jpegimages", "images", "segmentationclass"}
 
 
 def find(path: Path) -> Optional[Dataset]:
-    if not path.is_dir() or _has_boxes(path):
+    if not path.is_dir() or _is_other(path):
         return None
-    folders = _folders(path)
-    if not folders or any(folder.name.lower() in _OTHERS for folder in folders):
-        return None
-    halves = {folder.name.lower(): folder for folder in folders}
-    train = next((halves[name] for name in _TRAIN if name in halves), None)
-    val = next((halves[name] for name in _VAL if name in halves), None)
-    if train is not None and val is not None and _folders(train):
-        return ClassFolders(path, train, val)
-    return ClassFolders(path, path, None) if any(images_below(folder) for folder in folders) else None
+    folders, halves = folders_in(path), half_folders(path)
+    train, val, _ = by_half(halves, lambda folder: half_named(folder.name))
+    if halves == folders and folders and not val:
+        raise InvalidArgument(f"{path}: holds '{halves[0].name}', a part of a set; give that folder by itself, or add the other part: "
+                              "'train' and 'val' are for training and for testing")
+    if val and (halves == folders or any(map(folders_in, train))):
+        return ClassFolders(path, _only(train), _only(val))
+    return ClassFolders(path, path) if any(map(images_below, folders)) else None
 
 
-def _has_boxes(path: Path) -> bool:
-    return next(path.rglob("*.xml"), None) is not None or any(is_coco(file) for file in path.glob("*.json"))
+def _is_other(path: Path) -> bool:
+    """True for a set of boxes or of masks."""
+    folders = [folder for place in (path, *half_folders(path)) for folder in folders_in(place)]
+    return any(folder.name.lower() in _OTHERS for folder in folders) or bool(notes_below(path)) or any(map(is_coco, json_files(path)))
 
 
-def _folders(path: Path) -> List[Path]:
-    return sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+def _only(folders: List[Path]) -> Path:
+    if len(folders) > 1:
+        raise InvalidArgument(f"{folders[0]}: is for the same as {folders[1]}; keep one of them, or put their images into one folder")
+    return folders[0]
 
 
 class ClassFolders(Dataset):
     kind = "folders of classes"
     task = "classification"
 
-    def __init__(self, path: Path, train: Path, val: Optional[Path]) -> None:
+    def __init__(self, path: Path, train: Path, val: Optional[Path] = None) -> None:
         super().__init__(path)
         self.train, self.val = train, val
-        self.classes = checked_names(train, [folder.name for folder in _folders(train)])
+        self.classes = checked_names(train, [folder.name for folder in folders_in(train)])
+        if val is not None:
+            self.left_out = [f"the images in {folder}; those in {train} are for training, those in {val} for testing"
+                             for folder in folders_in(path) if folder not in (train, val) and images_below(folder)]
+        self.left_out += some([file for suffix in IMAGES for file in files_in(train, suffix)], "images next to the folders of the classes")
+        if not self.classes:
+            raise InvalidArgument(f"{train}: has no folders; put the images of each class into a folder of their own")
         if len(self.classes) < 2:
             raise InvalidArgument(f"{train}: has one class, '{self.classes[0]}'; there is nothing to tell apart: give a folder for each "
                                   "of two classes or more")
@@ -55,7 +66,7 @@ class ClassFolders(Dataset):
             self._check_same_classes()
 
     def _check_same_classes(self) -> None:
-        others = [folder.name for folder in _folders(self.val)]
+        others = [folder.name for folder in folders_in(self.val)]
         if others != self.classes:
             only = sorted(set(others) ^ set(self.classes))
             raise InvalidArgument(f"{self.val}: has other classes than {self.train}: '{only[0]}' is in one of them alone; both need the "
@@ -69,7 +80,7 @@ class ClassFolders(Dataset):
             (folder / name).mkdir()
             for number, file in enumerate(evenly(images_below(self.train / name), max(2, count // len(self.classes)))):
                 (folder / name / f"{number:04}{file.suffix}").symlink_to(file.resolve())
-        return ClassFolders(folder, folder, None)
+        return ClassFolders(folder, folder)
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
         resize = f"--resize={options.side}x{options.side}"

@@ -11,8 +11,9 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 import numpy as np
 
 from ... import InvalidArgument
-from ..annotated import upright_size
-from . import Dataset, Halves, ImportOptions, beside, checked_names, evenly, images_below, lines_of
+from ..files import images_below
+from ..pixels import size_of
+from . import Dataset, Halves, ImportOptions, beside, checked_names, evenly, lines_of
 
 KIND = "pairs of images and masks, in folders 'images' and 'masks'"
 IGNORED = 255
@@ -92,8 +93,7 @@ class MaskPairs(Dataset):
 
 def _values(file: Path, mask: Path) -> set:
     """The classes in a mask. Raises InvalidArgument if its size differs from the image's, or if it is not a mask."""
-    with _opened(file) as image:
-        width, height = upright_size(image)
+    width, height = size_of(file)
     with _opened(mask) as labels:
         if (width, height) != labels.size:
             raise InvalidArgument(f"{mask}: is of {labels.width}x{labels.height}, but its image of {width}x{height}; a mask "
