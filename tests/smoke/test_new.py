@@ -95,7 +95,9 @@ def test_boxes(folder, make):
 def test_masks(folder):
     masks(folder / "cells")
     (folder / "cells/classes.txt").write_text("ground\nblob\n")
-    assert "segmentation of 2 classes" in caffe(folder, "new", "cells", "--output=m")
+    Image.new("RGB", (48, 48)).save(folder / "cells/images/alone.png")
+    said = caffe(folder, "new", "cells", "--output=m")
+    assert "segmentation of 2 classes" in said and "left out: 1 images without a mask, such as cells/images/alone.png\n" in said
     deploy = read(folder / "m/deploy.prototxt", "NetParameter")
     assert "Deconvolution" in types(folder / "m/deploy.prototxt") and list(deploy.model_info.label) == ["ground", "blob"]
 
@@ -332,7 +334,7 @@ def test_masks_of_other_kinds_of_pixels(folder, mode, count):
         assert mask.mode == mode
         mask.save(file)
     caffe(folder, "new", "cells", "--output=m", "--size=48")
-    with Image.open(folder / "m/data/train/masks/000000.png") as mask:
+    with Image.open(folder / "m/data/train/masks/000000_0.png") as mask:
         assert sorted({value for _, value in mask.getcolors()}) == list(range(count))
 
 

@@ -7,7 +7,7 @@ from PIL import Image
 import caffe
 from caffe import InvalidArgument
 from caffe.model_folder.new import Wishes, make
-from image_sets import picture, turned, voc_note
+from image_sets import masks, picture, turned, voc_note
 from programs import BINARIES, need_program
 
 
@@ -84,3 +84,51 @@ def test_names_of_images_with_boxes_that_are_not_utf_8(folder):
         voc_note(image.rename(image.with_name(f"x\udce4{number}.png")))
     plan = new(folder, "scenes", side=64)
     assert plan.halves.train_count + plan.halves.val_count == 3
+
+
+def test_images_with_masks_of_16_bits(folder):
+    masks(folder / "cells", count=4)
+    for number, file in enumerate(sorted((folder / "cells/images").iterdir())):
+        pixels = np.full((48, 48), (64 * number + 9) << 8 | 77, np.uint16)
+        Image.fromarray(pixels).save(file.with_suffix(".png" if number % 2 else ".tif"))
+        file.unlink()
+    new(folder, "cells")
+    found = set()
+    for file in (folder / "m/data").glob("*/images/*.png"):
+        with Image.open(file) as image:
+            found |= {pixel for _, pixel in image.getcolors()}
+    assert found == {(level, level, level) for level in (9, 73, 137, 201)}
+
+
+def test_an_image_with_a_mask_of_32_bits(folder):
+    masks(folder / "cells", count=4)
+    (folder / "cells/images/0.jpg").unlink()
+    Image.fromarray(np.ones((48, 48), np.float32)).save(folder / "cells/images/0.tif")
+    assert "images/0.tif: has pixels of 32 bits (F), which have no usual range; save it with 8 or 16 bits" in refusal(folder, "cells")
+
+
+def test_images_with_masks_keep_their_names(folder):
+    names = ["a b", "caf\u00e9", "x\udce4", "n" * 240]
+    for number, name in enumerate(names):
+        for half in ("train", "val"):
+            picture(folder / "cells/images" / half / f"{name}.png")
+            picture(folder / "cells/masks" / half / f"{name}.png", "L", number % 2)
+    new(folder, "cells")
+    kept = ["a_b", "caf\u00e9", "n" * 240, "x_"]
+    for half in ("train", "val"):
+        lines = (folder / f"m/data/{half}.txt").read_text(encoding="utf-8").splitlines()
+        stems = [f"{number:06}_{half}_{name}"[:67] for number, name in enumerate(kept)]
+        assert lines == [f"{half}/images/{stem}.png {half}/masks/{stem}.png" for stem in stems]
+
+
+def test_masks_of_black_and_white(folder):
+    """White is class 1 in training too, and not ignored."""
+    for number in range(4):
+        picture(folder / f"cells/images/{number}.png")
+        picture(folder / f"cells/masks/{number}.png", "L", 255 * (number % 2))
+    assert new(folder, "cells").dataset.classes == ["0", "1"]
+    found = set()
+    for file in (folder / "m/data").glob("*/masks/*.png"):
+        with Image.open(file) as mask:
+            found |= {pixel for _, pixel in mask.getcolors()}
+    assert found == {0, 1}

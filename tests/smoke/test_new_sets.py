@@ -78,6 +78,20 @@ def test_sets_that_are_none(tmp_path, what):
     assert text in refusal(tmp_path / "photos")
 
 
+def mask_halves(folder, train, val):
+    """Masks of a set in halves. train, val: the folder, such as "train/{kind}" or "{kind}/train"."""
+    for half, count, names in (("train", 4, train), ("val", 2, val)):
+        for number in range(count):
+            for kind, mode in (("images", "RGB"), ("masks", "L")):
+                picture(folder / names.format(kind=kind) / f"{half}{number}.png", mode, number)
+
+
+@pytest.mark.parametrize("train, val", [("train/{kind}", "val/{kind}"), ("Training/{kind}", "test/{kind}"), ("{kind}/train", "{kind}/dev")])
+def test_masks_in_halves(tmp_path, train, val):
+    mask_halves(tmp_path, train, val)
+    assert halves(open_dataset(tmp_path)) == [["train0", "train1", "train2", "train3"], ["val0", "val1"]]
+
+
 @pytest.mark.parametrize("train, val", [("train", "valid"), ("pictures/train2017", "pictures/test2017")])
 def test_xml_files_in_halves(tmp_path, train, val):
     for half, name, count in ((train, "train", 4), (val, "val", 2)):
@@ -123,6 +137,48 @@ def test_classes_in_dev(tmp_path):
     assert (found.train, found.val, len(found.classes)) == (tmp_path / "train", tmp_path / "dev", 3)
     assert found.left_out == [f"the images in {tmp_path / part}; those in {tmp_path}/train are for training, those in {tmp_path}/dev for testing"
                               for part in ("more", "test")]
+
+
+def write_masks(folder, values, suffix="png", **options):
+    for number, value in enumerate(values):
+        picture(folder / "images" / f"{number}.jpg")
+        (folder / "masks").mkdir(exist_ok=True)
+        Image.new("L", (40, 30), value).save(folder / "masks" / f"{number}.{suffix}", **options)
+    return folder
+
+
+def test_masks_with_gaps(tmp_path):
+    write_masks(tmp_path, (0, 200))
+    assert "the masks have the numbers 0, 200, so that most of the 201 classes from 0 to 200 have no pixel" in refusal(tmp_path)
+    (tmp_path / "classes.txt").write_text("".join(f"class {number}\n" for number in range(201)))
+    assert len(open_dataset(tmp_path).classes) == 201
+    (tmp_path / "classes.txt").unlink()
+    write_masks(tmp_path, (0, 2, 255))
+    assert open_dataset(tmp_path).classes == ["0", "1", "2"]
+
+
+def test_masks_as_jpeg(tmp_path):
+    write_masks(tmp_path, (0, 1), "jpg")
+    assert "masks/0.jpg: is a JPEG, whose compression changes the numbers of classes; save masks as PNG" in refusal(tmp_path)
+
+
+def test_masks_of_black_and_white(tmp_path):
+    found = open_dataset(write_masks(tmp_path, (0, 255)))
+    assert (found.classes, found.kind) == (["0", "1"], "images and masks of black and white, which is class 1")
+
+
+def test_a_mask_of_the_unturned_photograph(tmp_path):
+    write_masks(tmp_path, (0, 1))
+    picture(tmp_path / "images/0.jpg", exif=turned())
+    assert "is of 40x30, but its image of 30x40; the image's EXIF orientation swaps width and height" in refusal(tmp_path)
+
+
+def test_images_of_one_name_and_without_masks(tmp_path):
+    write_masks(tmp_path, (0, 1))
+    picture(tmp_path / "images/alone.jpg")
+    assert open_dataset(tmp_path).left_out == [f"1 images without a mask, such as {tmp_path}/images/alone.jpg"]
+    picture(tmp_path / "images/1.png")
+    assert "images/1.png: has the same name as " in refusal(tmp_path)
 
 
 def test_images_without_boxes(tmp_path):

@@ -1,58 +1,88 @@
 """Pairs of images and masks: `images` and `masks` with files of equal names (or VOC's `JPEGImages`
-and `SegmentationClass`). Each pixel of a mask is a class number, 255 for none; classes.txt or
-labels.txt has the class names."""
+and `SegmentationClass`), also within `train` and `val`, or with such folders in them. Each pixel of a
+mask is a class number, 255 for none; classes.txt or labels.txt has the class names. If masks have 0
+and 255 alone, 255 is class 1."""
 from __future__ import annotations
 
-import contextlib
 import copy
+import re
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
-
-import numpy as np
+from typing import Dict, List, Optional, Set, Tuple
 
 from ... import InvalidArgument
-from ..files import images_below
-from ..pixels import size_of
-from . import Dataset, Halves, ImportOptions, beside, checked_names, evenly, lines_of
+from ..files import files_below, images_below
+from ..pixels import IGNORED, classes_of, means, resized
+from ..splits import by_half, half_folders, half_of_folder
+from . import Dataset, Halves, ImportOptions, beside, checked_names, evenly, lines_of, some
 
 KIND = "pairs of images and masks, in folders 'images' and 'masks'"
-IGNORED = 255
 _FOLDERS = (("images", "masks"), ("JPEGImages", "SegmentationClass"), ("images", "labels"))
+_LONGEST_NAME = 60  # letters; a letter takes up to 4 bytes, and file systems take 255 bytes
 
 
 def find(path: Path) -> Optional[Dataset]:
-    for images, masks in _FOLDERS:
-        if (path / images).is_dir() and (path / masks).is_dir() and images_below(path / masks):
-            return MaskPairs(path, path / images, path / masks)
-    return None
+    places = [place for base in _bases(path) for place in _places(base)]
+    return MaskPairs(path, places) if places else None
+
+
+def explain(path: Path) -> None:
+    for base in _bases(path):
+        texts = files_below(base / "labels", {".txt"}) if (base / "images").is_dir() else []
+        if texts:
+            raise InvalidArgument(f"{texts[0]}: is no mask; if these are boxes as YOLO has them, convert them to COCO's JSON or to VOC's XML "
+                                  "files, which annotation programs export")
+
+
+def _bases(path: Path) -> List[Path]:
+    return [path, *half_folders(path)] if path.is_dir() else []
+
+
+def _places(base: Path) -> List[Tuple[Path, Path]]:
+    """The first pair of folders of images and of masks, or none."""
+    pairs = [(base / images, base / masks) for images, masks in _FOLDERS if (base / images).is_dir()]
+    return [(images, masks) for images, masks in pairs if images_below(masks)][:1]
 
 
 class MaskPairs(Dataset):
     kind = "images and masks"
     task = "segmentation"
 
-    def __init__(self, path: Path, images: Path, masks: Path) -> None:
+    def __init__(self, path: Path, places: List[Tuple[Path, Path]]) -> None:
         super().__init__(path)
-        files = {str(file.relative_to(images).with_suffix("")): file for file in images_below(images)}
-        others = {str(file.relative_to(masks).with_suffix("")): file for file in images_below(masks)}
-        pairs = {name: (files[name], others[name]) for name in sorted(files) if name in others}
-        without = sorted(set(others) - set(files))
-        if without:
-            raise InvalidArgument(f"{others[without[0]]}: there is no image of this name in {images}; add it, or remove the mask")
-        if len(pairs) < 2:
-            raise InvalidArgument(f"{path}: has {len(pairs)} images with a mask of the same name; give two or more")
-        self.without_mask = len(files) - len(pairs)
-        self._pairs: Dict[Path, Path] = dict(pairs.values())
-        values = set()
-        for file, mask in self._pairs.items():
-            values |= _values(file, mask)
-        values.discard(IGNORED)
-        if len(values) < 2:
-            raise InvalidArgument(f"{masks}: all pixels have the class {', '.join(map(str, values)) or IGNORED}; there is nothing to tell "
-                                  f"apart: classes are numbers from 0 to {IGNORED - 1}, and {IGNORED} (white) is none")
-        self.classes = self._names(max(values) + 1)
+        self._masks: Dict[Path, Path] = {}
+        self._names: Dict[Path, str] = {}
+        without: List[Path] = []
+        for images, masks in places:
+            without += self._add(images, masks)
+        self.left_out += some(without, "images without a mask")
+        if len(self._masks) < 2:
+            raise InvalidArgument(f"{path}: has {len(self._masks)} images with a mask of the same name; give two or more")
+        self._train, self._val, unused = by_half(list(self._masks), lambda file: half_of_folder(file.relative_to(path)))
+        self.left_out += some(unused, "images in no part that is used")
+        values = set().union(*(classes_of(file, mask) for file, mask in self._masks.items()))
+        self._white = IGNORED
+        if values == {0, IGNORED}:
+            self._white = 1
+            self.kind = "images and masks of black and white, which is class 1"
+        self.classes = self._checked_classes(values)
 
-    def _names(self, count: int) -> List[str]:
+    def _add(self, images: Path, masks: Path) -> List[Path]:
+        """Adds the pairs of two folders; returns the images without a mask."""
+        files, others = _by_name(images), _by_name(masks)
+        alone = sorted(set(others) - set(files))
+        if alone:
+            raise InvalidArgument(f"{others[alone[0]]}: there is no image of this name in {images}; add it, or remove the mask")
+        self._masks.update((files[name], others[name]) for name in sorted(others))
+        self._names.update((files[name], name) for name in others)
+        return [file for name, file in files.items() if name not in others]
+
+    def _checked_classes(self, values: Set[int]) -> List[str]:
+        """The names of the classes. values: the numbers in the masks."""
+        numbers = {self._white if value == IGNORED else value for value in values} - {IGNORED}
+        if len(numbers) < 2:
+            raise InvalidArgument(f"{self.path}: all pixels have the class {', '.join(map(str, numbers)) or IGNORED}; there is nothing "
+                                  f"to tell apart: classes are numbers from 0 to {IGNORED - 1}, and {IGNORED} (white) is none")
+        count = max(numbers) + 1
         for name in ("classes.txt", "labels.txt"):
             file = self.path / name
             if file.is_file():
@@ -60,84 +90,59 @@ class MaskPairs(Dataset):
                 if len(lines) < count:
                     raise InvalidArgument(f"{file}: has {len(lines)} names, but the masks have classes up to {count - 1}")
                 return lines
+        if len(numbers) < count / 2:
+            raise InvalidArgument(f"{self.path}: the masks have the numbers {_listed(sorted(values))}, so that most of the {count} classes from 0 to "
+                                  f"{count - 1} have no pixel; number the classes from 0 on, or write a name for each of them into classes.txt")
         return [str(label) for label in range(count)]
 
     def images(self) -> List[Path]:
-        return list(self._pairs)
+        return [*self._train, *self._val]
 
     def sample(self, count: int, folder: Path) -> Dataset:
         part = copy.copy(self)
-        part._pairs = dict(evenly(list(self._pairs.items()), count))
+        part._train, part._val = evenly(self._train, count), evenly(self._val, count)
         return part
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
-        halves = beside(list(self._pairs), options.seed, options.val)
-        sums, count = [0.0, 0.0, 0.0], 0
-        for half, files in zip(("train", "val"), halves):
-            lines = []
-            for number, file in enumerate(files):
-                image, mask = _resized(file, self._pairs[file], options.side)
-                names = [folder / half / kind / f"{number:06}.png" for kind in ("images", "masks")]
-                for name, picture in zip(names, (image, mask)):
-                    name.parent.mkdir(parents=True, exist_ok=True)
-                    picture.save(name)
-                lines.append(f"{half}/images/{number:06}.png {half}/masks/{number:06}.png\n")
-                if half == "train":
-                    sums = [total + mean for total, mean in zip(sums, _means(image))]
-                    count += 1
-            (folder / f"{half}.txt").write_text("".join(lines), encoding="utf-8")
+        train, val = (self._train, self._val) if self._val else beside(self._train, options.seed, options.val)
+        mean = self._write(folder, "train", train, options.side)
+        self._write(folder, "val", val, options.side)
         (folder / "labels.txt").write_text("".join(f"{name}\n" for name in self.classes), encoding="utf-8")
-        return Halves("data/train.txt", "data/val.txt", len(halves[0]), len(halves[1]),
-                      mean=tuple(round(total / count, 1) for total in sums), more={"ignore": str(IGNORED)})
+        return Halves("data/train.txt", "data/val.txt", len(train), len(val), mean=mean, more={"ignore": str(IGNORED)})
+
+    def _write(self, folder: Path, half: str, files: List[Path], side: int) -> Tuple[float, ...]:
+        """Writes resized pairs and their list; returns the means of the images' channels."""
+        kinds = ("images", "masks")
+        for kind in kinds:
+            (folder / half / kind).mkdir(parents=True)
+        lines, sums = [], (0.0, 0.0, 0.0)
+        for number, file in enumerate(files):
+            pictures = resized(file, self._masks[file], side, self._white)
+            names = [f"{half}/{kind}/{number:06}_{_safe(self._names[file])}.png" for kind in kinds]
+            for name, picture in zip(names, pictures):
+                picture.save(folder / name)
+            lines.append(" ".join(names) + "\n")
+            sums = tuple(total + mean for total, mean in zip(sums, means(pictures[0])))
+        (folder / f"{half}.txt").write_text("".join(lines), encoding="utf-8")
+        return tuple(round(total / len(files), 1) for total in sums)
 
 
-def _values(file: Path, mask: Path) -> set:
-    """The classes in a mask. Raises InvalidArgument if its size differs from the image's, or if it is not a mask."""
-    width, height = size_of(file)
-    with _opened(mask) as labels:
-        if (width, height) != labels.size:
-            raise InvalidArgument(f"{mask}: is of {labels.width}x{labels.height}, but its image of {width}x{height}; a mask "
-                                  "has a class for each pixel")
-        return set(np.unique(_classes(mask, labels)).tolist())
+def _by_name(folder: Path) -> Dict[str, Path]:
+    """The images below a folder by their paths without the suffix. Raises InvalidArgument if two have the same one."""
+    files: Dict[str, Path] = {}
+    for file in images_below(folder):
+        name = str(file.relative_to(folder).with_suffix(""))
+        if name in files:
+            raise InvalidArgument(f"{file}: has the same name as {files[name]}, so that it is not clear which one the mask is for; rename or "
+                                  "remove one of them")
+        files[name] = file
+    return files
 
 
-@contextlib.contextmanager
-def _opened(file: Path) -> Iterator[Any]:
-    """Opens an image file. Raises InvalidArgument if it cannot be read, also while it is used."""
-    from PIL import Image
-
-    try:
-        with Image.open(file) as image:
-            yield image
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:  # Pillow raises SyntaxError for broken PNGs
-        raise InvalidArgument(f"{file}: cannot be read as an image ({error}); remove the pair") from None
+def _listed(numbers: List[int]) -> str:
+    return ", ".join(map(str, numbers[:8])) + (f", ... {numbers[-1]}" if len(numbers) > 8 else "")
 
 
-def _classes(mask: Path, labels: Any) -> np.ndarray:
-    """The class of each pixel, uint8: a gray value or a palette index. Raises InvalidArgument if the image is neither, or if
-    a value exceeds a byte."""
-    if labels.mode not in ("L", "P", "1", "I", "I;16"):
-        raise InvalidArgument(f"{mask}: is a colour image ({labels.mode}); a mask has the number of a class in each pixel: save it "
-                              "gray, or with a palette")
-    classes = np.asarray(labels)
-    if classes.max(initial=0) > IGNORED or classes.min(initial=0) < 0:
-        raise InvalidArgument(f"{mask}: a pixel has the class {classes.max() if classes.max() > IGNORED else classes.min()}; classes are "
-                              f"numbers from 0 to {IGNORED - 1}, and {IGNORED} is none")
-    return classes.astype(np.uint8)
-
-
-def _resized(file: Path, mask: Path, side: int) -> Tuple:
-    """Image and mask, resized to side x side pixels; classes of the mask are not interpolated."""
-    from PIL import Image, ImageOps
-
-    with _opened(file) as image:
-        picture = ImageOps.exif_transpose(image).convert("RGB").resize((side, side), Image.BILINEAR)
-    with _opened(mask) as labels:
-        return picture, Image.fromarray(_classes(mask, labels)).resize((side, side), Image.NEAREST)
-
-
-def _means(image) -> Tuple[float, ...]:
-    """Means of blue, green and red."""
-    from PIL import ImageStat
-
-    return tuple(reversed(ImageStat.Stat(image).mean))
+def _safe(name: str) -> str:
+    """A name as it can be in a list: letters, digits, dots and dashes."""
+    return re.sub(r"[^\w.-]+", "_", name)[:_LONGEST_NAME]
