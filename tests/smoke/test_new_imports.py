@@ -1,4 +1,5 @@
 """caffe new: what the images become in the model's folder, and what training then sees."""
+import os
 
 import numpy as np
 import pytest
@@ -6,8 +7,8 @@ from PIL import Image
 
 import caffe
 from caffe import InvalidArgument
-from caffe.model_folder.new import Wishes, make
-from image_sets import masks, picture, turned, voc_note
+from caffe.model_folder.new import Wishes, make, preview
+from image_sets import classes, masks, picture, turned, voc_note
 from programs import BINARIES, need_program
 
 
@@ -86,6 +87,17 @@ def test_names_of_images_with_boxes_that_are_not_utf_8(folder):
     assert plan.halves.train_count + plan.halves.val_count == 3
 
 
+def test_names_in_a_list_that_are_not_utf_8(folder):
+    lines = []
+    for number in range(8):
+        image = picture(folder / f"photos/{number}.png")
+        lines.append(f"{os.fsdecode(image.rename(image.with_name(f'{number}_{chr(0xdce4)}.png')).name)} {number % 2}\n")
+    (folder / "photos/list.txt").write_text("".join(lines), errors="surrogateescape")
+    (folder / "m").mkdir()
+    plan = preview(folder / "photos/list.txt", folder / "m", Wishes(val=0.5), BINARIES / "caffe", count=4)
+    assert plan.halves.train_count + plan.halves.val_count == 4
+
+
 def test_images_with_masks_of_16_bits(folder):
     masks(folder / "cells", count=4)
     for number, file in enumerate(sorted((folder / "cells/images").iterdir())):
@@ -132,3 +144,20 @@ def test_masks_of_black_and_white(folder):
         with Image.open(file) as mask:
             found |= {pixel for _, pixel in mask.getcolors()}
     assert found == {0, 1}
+
+
+@pytest.mark.parametrize("has_halves", [False, True])
+def test_a_class_of_broken_images(folder, has_halves):
+    photos = classes(folder / "photos/train" if has_halves else folder / "photos")
+    if has_halves:
+        classes(folder / "photos/val", count=2)
+    for file in (photos / "green").iterdir():
+        file.write_bytes(b"")
+    assert "no image of the class 'green' can be read for training; mend its images, or remove the class" in refusal(folder, "photos")
+
+
+def test_a_folder_of_macos_is_no_class(folder):
+    picture(classes(folder / "photos") / "__MACOSX/red/._1.png")
+    assert new(folder, "photos").dataset.classes == ["blue", "green", "red"]
+    assert (folder / "m/data/train/labels.txt").read_text() == "blue\ngreen\nred\n"
+    assert sorted(entry.name for entry in (folder / "m/data").iterdir()) == ["train", "val"]

@@ -139,6 +139,43 @@ def test_classes_in_dev(tmp_path):
                               for part in ("more", "test")]
 
 
+@pytest.mark.parametrize("files, said", [
+    (["train/0.png", "val/1.png"], "train: has no folders; put the images of each class into a folder of their own"),
+    (["train/a/0.png", "train/b/0.png"], "holds 'train', a part of a set; give that folder by itself, or add the other part"),
+    (["train/a/0.png", "val/a/0.png", "valid/a/0.png"], "val: is for the same as "),
+    (["train/images/0.png", "train/labels/0.txt", "val/images/1.png"], "labels/0.txt: is no mask; if these are boxes as YOLO has them"),
+    (["images/train/0.png", "labels/train/0.txt"], "labels/train/0.txt: is no mask; if these are boxes as YOLO has them")])
+def test_halves_that_are_no_classes(tmp_path, files, said):
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("0 .5 .5 .2 .2\n") if name.endswith(".txt") else picture(tmp_path / name)
+    assert said in refusal(tmp_path)
+
+
+def test_hidden_files_are_ignored(tmp_path):
+    """Jupyter, macOS and Picasa leave such files in folders."""
+    photos = classes(tmp_path / "photos", count=2)
+    (photos / ".picasa.xml").write_text("<a/>")
+    for set_of in (photos / "red", voc(tmp_path / "scenes") / "pictures", masks(tmp_path / "cells") / "images", tmp_path / "cells/masks"):
+        picture(set_of / ".ipynb_checkpoints/0-checkpoint.jpg")
+        picture(set_of / "__MACOSX/0.png")
+        (set_of / "._0.xml").write_bytes(b"\0\5\x16\7")
+    picture(photos / "__MACOSX/red/._1.png")
+    for name, count in (("photos", 6), ("scenes", 8), ("cells", 8)):
+        found = open_dataset(tmp_path / name)
+        assert (len(found.images()), found.left_out) == (count, [])
+    picture(photos / "white/.thumbnails/0.png")
+    assert "the folder 'white' holds no image" in refusal(photos)
+
+
+@pytest.mark.parametrize("labels, said", [((1, 2), "has 2 labels from 1 to 2, but no line has the label 0"),
+                                          ((0, 2, 3), "has 3 labels from 0 to 3, but no line has the label 1"), ((1, 0), "")])
+def test_labels_have_no_gaps(tmp_path, labels, said):
+    file = tmp_path / "list.txt"
+    file.write_text("".join(f"{label}.png {label}\n" for label in labels))
+    assert (said + "; number the classes from 0 on without gaps" in refusal(file)) if said else open_dataset(file).classes == ["0", "1"]
+
+
 def write_masks(folder, values, suffix="png", **options):
     for number, value in enumerate(values):
         picture(folder / "images" / f"{number}.jpg")

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
-from .. import Error
-from .datasets import Halves, ImportOptions
+from .. import Error, InvalidArgument
+from .datasets import Dataset, Halves, ImportOptions
 
 
 def run(program: Path, *words: object, cwd: Optional[Path] = None) -> str:
@@ -36,9 +36,9 @@ def argument(path: Path) -> str:
     return f"./{path}" if str(path).startswith("-") else str(path)
 
 
-def import_report(options: ImportOptions, *words: object) -> Dict[str, Any]:
+def import_report(options: ImportOptions, source: Path, *words: object) -> Dict[str, Any]:
     """The report of `caffe data import`; prints its warnings and the files left out."""
-    report = json.loads(run(options.program, *words))
+    report = json.loads(run(options.program, "data", "import", source, *words, "--json"))
     for warning in report["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
     for file in report["left_out"]:
@@ -46,13 +46,24 @@ def import_report(options: ImportOptions, *words: object) -> Dict[str, Any]:
     return report
 
 
-def import_split(options: ImportOptions, folder: Path, *words: object) -> Halves:
+def require_images(dataset: Dataset, report: Dict[str, Any]) -> None:
+    """Raises InvalidArgument if a class of the set has no image in the report's database."""
+    filled = {one["label"] for one in report["classes"] if one["images"]}
+    empty = [name for label, name in enumerate(dataset.classes) if label not in filled]
+    if empty:
+        raise InvalidArgument(f"{dataset.path}: no image of the class '{empty[0]}' can be read for training; mend its images, or remove the "
+                              "class")
+
+
+def import_split(dataset: Dataset, options: ImportOptions, folder: Path, source: Path, *words: object) -> Halves:
     """Imports one set into train and val below `folder`, divided by the options' share."""
-    report = import_report(options, *words, f"--val={100 * options.val:g}%")
+    report = import_report(options, source, folder / "train", *words, "--shuffle", f"--seed={options.seed}",
+                           f"--val={100 * options.val:g}%")
+    require_images(dataset, report)
     (folder / "train_val").rename(folder / "val")
     if report["validation_images"] == 0:
-        raise Error(f"{words[2]}: of {report['images']} images none was kept for testing: {100 * options.val:g}% of each class rounds to no "
-                    "image; add images, so that each class has two or more, or give a larger --val, as in --val=50%")
+        raise Error(f"{dataset.path}: of {report['images']} images none was kept for testing: {100 * options.val:g}% of each class rounds to "
+                    "no image; add images, so that each class has two or more, or give a larger --val, as in --val=50%")
     return Halves("data/train", "data/val", report["images"], report["validation_images"], mean=mean_of(report))
 
 

@@ -1,6 +1,7 @@
 """A folder of images per class, or such folders within `train` and `val`."""
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import List, Optional
 
@@ -8,7 +9,7 @@ from ... import InvalidArgument
 from . import Dataset, Halves, ImportOptions, checked_names, evenly, some
 from .coco import is_coco, json_files
 from .voc import notes_below
-from ..databases import import_report, import_split, mean_of
+from ..databases import import_report, import_split, mean_of, require_images
 from ..files import IMAGES, files_in, folders_in, images_below
 from ..splits import by_half, half_folders, half_named
 
@@ -83,11 +84,23 @@ class ClassFolders(Dataset):
         return ClassFolders(folder, folder)
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
+        links = folder / "links"
         resize = f"--resize={options.side}x{options.side}"
-        database = folder / "train"
-        words = ["data", "import", self.train, database, resize, "--shuffle", f"--seed={options.seed}", "--json"]
         if self.val is None:
-            return import_split(options, folder, *words)
-        report = import_report(options, *words)
-        other = import_report(options, "data", "import", self.val, folder / "val", resize, "--json")
-        return Halves("data/train", "data/val", report["images"], other["images"], mean=mean_of(report))
+            halves = import_split(self, options, folder, self._linked(self.train, links), resize)
+        else:
+            report = import_report(options, self._linked(self.train, links / "train"), folder / "train", resize, "--shuffle",
+                                   f"--seed={options.seed}")
+            require_images(self, report)
+            other = import_report(options, self._linked(self.val, links / "val"), folder / "val", resize)
+            halves = Halves("data/train", "data/val", report["images"], other["images"], mean=mean_of(report))
+        shutil.rmtree(links)
+        return halves
+
+    def _linked(self, source: Path, links: Path) -> Path:
+        """Makes a folder with links to the folders of the classes. `caffe data import` would take each folder as a class, also those
+        that are hidden here."""
+        links.mkdir(parents=True)
+        for name in self.classes:
+            (links / name).symlink_to((source / name).resolve())
+        return links

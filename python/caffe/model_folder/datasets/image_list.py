@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Set
 
 from ... import InvalidArgument
 from ..databases import import_split
@@ -25,7 +25,7 @@ class ImageList(Dataset):
         self._paths: List[Path] = []
         self._written: List[Path] = []
         self._labels: List[int] = []
-        for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1):
+        for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines(), start=1):
             if not line.strip():
                 continue
             name, _, label = line.strip().rpartition(" ")
@@ -43,7 +43,14 @@ class ImageList(Dataset):
         absolute = sum(name.is_absolute() for name in self._written)
         if 0 < absolute < len(self._written):
             raise InvalidArgument(f"{path}: {absolute} of its {len(self._written)} paths begin with a slash; write all of them so, or none")
+        self._check_no_gaps(labels)
         self.classes = self._names(max(labels) + 1)
+
+    def _check_no_gaps(self, labels: Set[int]) -> None:
+        missing = next(label for label in range(len(labels) + 1) if label not in labels)
+        if missing < max(labels):
+            raise InvalidArgument(f"{self.path}: has {len(labels)} labels from {min(labels)} to {max(labels)}, but no line has the label {missing}; "
+                                  "number the classes from 0 on without gaps")
 
     def _names(self, count: int) -> List[str]:
         """Names from a file classes.txt or labels.txt next to the list; else the labels."""
@@ -66,15 +73,14 @@ class ImageList(Dataset):
             by_label.setdefault(label, []).append(file)
         lines = [f"{file.resolve()} {label}\n" for label, files in sorted(by_label.items())
                  for file in evenly(files, max(2, count // len(by_label)))]
-        (folder / "list.txt").write_text("".join(lines), encoding="utf-8")
+        (folder / "list.txt").write_text("".join(lines), encoding="utf-8", errors="surrogateescape")
         (folder / "classes.txt").write_text("".join(f"{name}\n" for name in self.classes), encoding="utf-8")
         return ImageList(folder / "list.txt")
 
     def import_into(self, folder: Path, options: ImportOptions) -> Halves:
         # Absolute paths are used unchanged; others are relative to the list's folder.
         root = ["--root=/"] if all(path.is_absolute() for path in self._written) else []
-        halves = import_split(options, folder, "data", "import", self.path, folder / "train", "--shuffle", *root,
-                              f"--resize={options.side}x{options.side}", f"--seed={options.seed}", "--json")
+        halves = import_split(self, options, folder, self.path, *root, f"--resize={options.side}x{options.side}")
         for half in ("train", "val"):
             (folder / half / "labels.txt").write_text("".join(f"{name}\n" for name in self.classes), encoding="utf-8")
         return halves
