@@ -1,5 +1,7 @@
 """Output of commands: the exit status, the log, and checks of output files before long work begins."""
 import os
+import secrets
+import shutil
 import signal
 import sys
 
@@ -75,20 +77,22 @@ def weights_beside(prototxt):
 
 
 def write_whole(file, text):
-    """Writes text or bytes to a temporary file in the same folder and renames it. Raises IoError."""
+    """Writes text or bytes to a temporary file in the same folder and renames it. A file that is replaced keeps its mode. Raises
+    IoError."""
     content = text if isinstance(text, bytes) else text.encode("utf-8")
-    partial = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{os.getpid()}.partial")
+    # Random, so that what a killed process with our number has left does not block it. Not mkstemp: its files ignore the umask.
+    partial = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{secrets.token_hex(8)}.partial")
     try:
-        try:
-            with open(partial, "xb") as out:
+        with open(partial, "xb") as out:
+            try:
                 out.write(content)
                 out.flush()
                 os.fsync(out.fileno())
-            os.replace(partial, file)
-        except FileExistsError:
-            raise
-        except BaseException:
-            os.unlink(partial)
-            raise
+                if os.path.exists(file):
+                    shutil.copymode(file, partial)
+                os.replace(partial, file)
+            except BaseException:
+                os.unlink(partial)
+                raise
     except OSError as error:
         raise IoError(f"{file}: cannot be written: {error.strerror}") from None

@@ -43,3 +43,25 @@ def test_a_folder_that_takes_no_files(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(caffe.IoError, match="page.html: no file can be made in the folder .*no permission to write"):
         _output.require_place(tmp_path / "page.html")
+
+
+def test_a_killed_process_blocks_no_file(tmp_path):
+    """A process with the number of ours has left its unfinished file."""
+    stale = tmp_path / f".model.{os.getpid()}.partial"
+    stale.write_text("half")
+    (tmp_path / "model").write_text("old")
+    (tmp_path / "model").chmod(0o640)
+    for name in ("model", "new"):
+        _output.write_whole(str(tmp_path / name), "whole")
+        assert (tmp_path / name).read_text() == "whole"
+    mask = os.umask(0)
+    os.umask(mask)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("model", "new")] == [0o640, 0o666 & ~mask]
+    assert stale.read_text() == "half" and len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(caffe.IoError, match="folder: cannot be written: Is a directory"):
+        _output.write_whole(str(tmp_path / "folder"), "whole")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
