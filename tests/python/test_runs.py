@@ -171,6 +171,49 @@ def test_a_summary_of_damaged_files(tmp_path, text):
     assert summarize(tmp_path).figures == {}
 
 
+@pytest.mark.parametrize("keys", [{"time": 1e20}, {"time": "NaN"}, {"time": -1}, {"iteration": 1e300}, {"iteration": -5}, {"iteration": "x"}, {"outputs": [1]},
+                                  {"outputs": {"x": 10 ** 400}}])
+def test_a_damaged_line_hides_no_other(tmp_path, keys):
+    write(tmp_path, TRAIN, {**TRAIN, "iteration": 20, **keys})
+    session(tmp_path, reason="stopped", stop_iteration=20)
+    found, run = summarize(tmp_path), read(tmp_path)
+    for one in (found, run):
+        assert (one.iteration, one.time) in ((10, 5.0), (20, 5.0)) and one.state == "stopped"  # a number may be read as infinite
+    assert run.series["train/loss"].last == 0.5 and found.figures["train/loss"] == 0.5
+
+
+@pytest.mark.parametrize("value, stop", [(20, 20), ("abc", 0), (-5, 0), (10 ** 30, 0), (None, 0), ([20], 0), (1e9, 0)])
+def test_where_a_session_ends(tmp_path, value, stop):
+    write(tmp_path, TRAIN)
+    session(tmp_path, stop_iteration=value)
+    assert summarize(tmp_path).stop_iteration == read(tmp_path).stop_iteration == stop
+    assert summarize(tmp_path).share == (0.5 if stop else None)
+
+
+@pytest.mark.parametrize("keys", [{"process": 1e400}, {"process": "x"}, {"process": [1]}, {"process": os.getpid(), "start": "0001-01-01T00:00:00Z"}, {"error": "\ud800"}])
+def test_a_damaged_session(tmp_path, keys):
+    session(tmp_path, host=socket.gethostname(), **keys)
+    run = read(tmp_path)
+    assert run.state in ("killed", "running", "unknown") and all(text.isascii() for text in run.problems)
+    str(run.session).encode()
+
+
+def test_lines_longer_than_the_end_that_is_read_first(tmp_path):
+    """A net with an unused output of thousands of values."""
+    wide = {f"prob[{index}]": 0.5 for index in range(20000)}
+    write(tmp_path, {**TEST, "outputs": {**wide, "accuracy": 0.9}}, {**TRAIN, "outputs": wide}, {**TRAIN, "iteration": 20, "loss": 7.0, "outputs": wide}, '{"event": "tr')
+    assert (tmp_path / "metrics.jsonl").stat().st_size > 4 << 16
+    found = summarize(tmp_path)
+    assert found.iteration == 20 and found.figures["train/loss"] == 7.0 and found.figures["test/accuracy"] == 0.9
+
+
+def test_pipes_are_no_runs(tmp_path):
+    (tmp_path / "a").mkdir()
+    for name in ("metrics.jsonl", "run.json", "plan.json", "solver.prototxt"):
+        os.mkfifo(tmp_path / "a" / name)
+    assert find_runs(tmp_path) == [] and read(tmp_path / "a").series == {} and read_plan(tmp_path / "a") == {} and fields_of(tmp_path / "a") == {}
+
+
 def test_what_differs(tmp_path):
     for name, rate, outputs in (("a", 0.1, 5), ("b", 0.1, 6), ("c", 0.2, 5)):
         (tmp_path / name).mkdir()
@@ -198,3 +241,14 @@ def test_the_plan_by_layers(tmp_path):
     for text in ("{", "[]", '{"steps": 7}', "\x00"):
         (tmp_path / "plan.json").write_text(text)
         assert read_plan(tmp_path) == {}
+
+
+@pytest.mark.parametrize("step, plan", [
+    (1, {}), ({"layers": "fc", "bytes": "x", "flops": None}, {}), ({"layers": ["fc"], "bytes": 1e400}, {"memory": [1]}), ({}, {"memory": 7, "parameter_count": "x"}),
+    ({}, {"memory": {"total": "x"}})])
+def test_damaged_parts_of_a_plan(tmp_path, step, plan):
+    (tmp_path / "plan.json").write_text(json.dumps({**plan, "steps": [step, {"layers": "good", "bytes": 4, "flops": 2}]}))
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": [7, {"ph": "X", "pid": 0, "tid": 0, "name": ["fc"], "dur": "x"}]}))
+    found = read_plan(tmp_path)
+    assert found["layers"][-1]["name"] == "good" and found["layers"][-1]["bytes"] == 4 and found["parameters"] == 0
+    assert sum(found["memory"].values()) == 0 and sum(layer["bytes"] + layer["flops"] for layer in found["layers"]) == 6

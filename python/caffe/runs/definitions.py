@@ -35,7 +35,7 @@ def _text(field, value):
 
 def _read(file, message):
     try:
-        if os.path.getsize(file) > _LARGEST:
+        if not os.path.isfile(file) or os.path.getsize(file) > _LARGEST:
             return message
         with open(file, encoding="utf-8") as text:
             text_format.Parse(text.read(), message, allow_unknown_field=True)

@@ -2,6 +2,7 @@
 import os
 
 _DEEPEST = 6
+_FILES = ("run.json", "metrics.jsonl")
 
 
 def find_runs(root):
@@ -16,11 +17,11 @@ def find_runs(root):
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry)
-                    else:
+                    elif entry.name in _FILES and entry.is_file():  # a pipe would never end
                         names.add(entry.name)
         except OSError:
             continue
-        if names & {"run.json", "metrics.jsonl"}:
+        if names:
             found.append(folder)
         elif depth < _DEEPEST:
             waiting += [(entry.path, depth + 1) for entry in folders if not entry.name.startswith(".")]

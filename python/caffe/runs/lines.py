@@ -2,7 +2,7 @@
 import os
 
 _CHUNK = 4 << 20
-_LONGEST = 1 << 20  # a line is shorter, unless the file is no log
+_LONGEST = 1 << 24  # a line is shorter, unless the file is no log
 
 
 class GrowingLines:
@@ -21,6 +21,8 @@ class GrowingLines:
     def next(self):
         """Yields the lines that were added, as bytes without the line's end. None at all if there is no file."""
         self.restarted = False
+        if not os.path.isfile(self.file):  # a pipe would never end
+            return
         try:
             with open(self.file, "rb") as content:
                 status = os.fstat(content.fileno())

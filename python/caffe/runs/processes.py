@@ -13,7 +13,7 @@ def is_alive(session):
         return False
     try:
         begun = datetime.datetime.fromisoformat(str(session["start"]).replace("Z", "+00:00")).timestamp()
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         return True
     return started <= begun + 2  # otherwise the number is another process's; the session's time has whole seconds
 
@@ -28,5 +28,5 @@ def _start_of(process):
         with open("/proc/stat", encoding="utf-8") as text:
             booted = next(int(line.split()[1]) for line in text if line.startswith("btime"))
         return booted + int(fields[19]) / os.sysconf("SC_CLK_TCK")
-    except (OSError, TypeError, ValueError, IndexError, StopIteration):
+    except (OSError, TypeError, ValueError, OverflowError, IndexError, StopIteration):
         return None

@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import stat
 
 try:  # three times as fast
     from orjson import loads
@@ -16,6 +17,26 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _LARGEST = 16 << 20  # of run.json
 # Keys of a line that are no figures.
 _OTHERS = {"event", "time", "iteration", "outputs", "net"}
+
+
+def parsed(line):
+    """(event, iteration, time, all keys) of a line of metrics.jsonl. Raises one of DAMAGED."""
+    keys = loads(line)
+    event, step, time = keys["event"], int(keys["iteration"]), float(keys["time"])
+    if not 0 <= step <= _LAST_ITERATION or not 0 <= time <= _LAST_TIME:  # also NaN
+        raise ValueError(f"iteration {step} or time {time}")
+    return event, step, time, keys
+
+
+DAMAGED = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
+_LAST_ITERATION = 1 << 53  # above, browsers round
+_LAST_TIME = 1 << 36  # seconds since 1970, within the dates that Python knows
+
+
+def stop_iteration_of(session):
+    """Where a session is to end, 0 if that is unknown."""
+    value = session.get("stop_iteration")
+    return value if isinstance(value, int) and 0 < value <= _LAST_ITERATION else 0
 
 
 def number_of(value):
@@ -80,6 +101,11 @@ class Run:
         return self.sessions[-1] if self.sessions else {}
 
     @property
+    def stop_iteration(self):
+        """Where the newest session is to end, 0 if that is unknown."""
+        return stop_iteration_of(self.session)
+
+    @property
     def state(self):
         """"running", "killed", or why it has ended: "finished", "stopped", "early stopping", "failed"; "unknown" without a run.json."""
         session = self.session
@@ -99,12 +125,15 @@ class Run:
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
             if stamp == self._stamp:
                 return
+            if not stat.S_ISREG(status.st_mode):  # a pipe would never end
+                raise ValueError("it is no file")
             if status.st_size > _LARGEST:
                 raise ValueError("it is too large")
             with open(file, encoding="utf-8") as text:
                 sessions = json.load(text)["sessions"]
             if not isinstance(sessions, list) or not all(isinstance(session, dict) for session in sessions):
                 raise ValueError("'sessions' is no list of objects")
+            json.dumps(sessions, ensure_ascii=False).encode()  # texts that are no Unicode cannot be shown
         except FileNotFoundError:
             self._sessions, self._stamp = [], None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -122,16 +151,15 @@ class Run:
             if not line.strip():
                 continue
             try:
-                self._take(loads(line))
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+                self._take(*parsed(line))
+            except DAMAGED:
                 self._damaged += 1
         if not changed and self._lines.restarted:
             self._clear()
             return True
         return changed
 
-    def _take(self, line):
-        event, step, time = line["event"], int(line["iteration"]), float(line["time"])
+    def _take(self, event, step, time, line):
         if event == "start":
             self._void(step)
         elif event == "train":

@@ -2,9 +2,11 @@
 import dataclasses
 import os
 
-from .run import Run, figures_of, loads
+from .run import DAMAGED, Run, figures_of, parsed, stop_iteration_of
 
-_TAIL = 1 << 16  # bytes at the end of metrics.jsonl, which hold the newest lines
+_TAIL = 1 << 16  # bytes at the end of metrics.jsonl that are read first
+_LINES = 4  # whole lines, for which more bytes are read: a net with wide outputs has long ones
+_MOST = 1 << 26  # bytes
 
 
 @dataclasses.dataclass
@@ -24,8 +26,7 @@ class Summary:
     @property
     def stop_iteration(self):
         """Where the training is to end, 0 if that is unknown."""
-        value = self.session.get("stop_iteration")
-        return value if isinstance(value, int) else 0
+        return stop_iteration_of(self.session)
 
     @property
     def share(self):
@@ -37,12 +38,16 @@ def _tail(file):
     """Whole lines at the end of a file, the newest last."""
     try:
         with open(file, "rb") as content:
-            size = content.seek(0, os.SEEK_END)
-            content.seek(max(0, size - _TAIL))
-            lines = content.read(_TAIL).split(b"\n")
+            size, length = content.seek(0, os.SEEK_END), _TAIL
+            while True:
+                content.seek(max(0, size - length))
+                lines = content.read(length).split(b"\n")
+                whole = lines[0 if size <= length else 1:-1]
+                if len(whole) >= _LINES or length >= min(size, _MOST):
+                    return whole
+                length *= 4
     except OSError:
         return []
-    return lines[0 if size <= _TAIL else 1:-1]
 
 
 def summarize(folder):
@@ -52,16 +57,15 @@ def summarize(folder):
     seen = set()
     for line in reversed(_tail(os.path.join(folder, "metrics.jsonl"))):
         try:
-            event = loads(line)
-            kind, step, time = event["event"], int(event["iteration"]), float(event["time"])
-            if not found.time:
-                found.iteration, found.time = step, time
-            if kind not in ("train", "test") or kind in seen:
-                continue
-            seen.add(kind)
-            found.figures.update({f"{kind}/{name}": number for name, number in figures_of(event).items()})
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            kind, step, time, keys = parsed(line)
+            figures = figures_of(keys) if kind in ("train", "test") and kind not in seen else None
+        except DAMAGED:
             continue
+        if not found.time:
+            found.iteration, found.time = step, time
+        if figures is not None:
+            seen.add(kind)
+            found.figures.update({f"{kind}/{name}": number for name, number in figures.items()})
         if len(seen) == 2:
             break
     return found
