@@ -24,13 +24,37 @@ def test_a_folder_is_moved_aside(place):
     for number in (1, 2):
         moved = remove(workspace, jobs, "photos")
         assert moved == f".cortado/removed/{number}/photos" and workspace.folders() == ["pets_model"]
-        os.rename(workspace.inside(moved), workspace.inside("photos"))
+        os.rename(os.path.join(workspace.root, moved), workspace.inside("photos"))
     assert (workspace.inside("photos") and open(workspace.inside("photos/file"), encoding="utf-8").read()) == "photos"
 
 
 @pytest.mark.parametrize("name", ["", ".", "missing", "photos/file", "..", "photos/../.."])
 def test_what_is_no_folder_of_the_workspace(place, name):
     with pytest.raises(caffe.InvalidArgument, match="there is no such folder|outside of"):
+        remove(*place, name)
+
+
+def test_notes_go_with_their_runs(place):
+    workspace, jobs = place
+    for name in ("pets_model", "pets_model/runs/1", "pets_model_2"):
+        workspace.notes.set(name, ["bad"], f"of {name}")
+    moved = remove(workspace, jobs, "pets_model")
+    assert [workspace.notes.of(name)["note"] for name in ("pets_model", "pets_model/runs/1", "pets_model_2")] == ["", "", "of pets_model_2"]
+    assert workspace.notes.of(f"{moved}/runs/1") == {"tags": ["bad"], "note": "of pets_model/runs/1"}
+
+
+def test_notes_stay_with_a_folder_that_stays(place, monkeypatch):
+    workspace, jobs = place
+    workspace.notes.set("photos", [], "kept")
+    monkeypatch.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(OSError(18, "Invalid cross-device link")))
+    with pytest.raises(caffe.IoError, match="photos: cannot be moved to .cortado/removed/1/photos: Invalid cross-device link"):
+        remove(workspace, jobs, "photos")
+    assert workspace.notes.of("photos")["note"] == "kept"
+
+
+@pytest.mark.parametrize("name", [".cortado/jobs", ".cortado", "photos/../.cortado"])
+def test_hidden_folders_stay(place, name):
+    with pytest.raises(caffe.InvalidArgument, match="is hidden"):
         remove(*place, name)
 
 

@@ -57,6 +57,41 @@ def test_a_folder_without_files(tmp_path):
         Versions(str(tmp_path / "versions")).record("photos", str(tmp_path / "photos"))
 
 
+def test_what_is_no_file_is_named(tmp_path):
+    versions, photos = Versions(str(tmp_path / "versions")), tmp_path / "photos"
+    fill(photos, cats__a="a")
+    os.symlink(tmp_path / "missing", photos / "cats" / "link")
+    os.symlink("circle", photos / "circle")
+    os.mkfifo(photos / "pipe")
+    version = versions.record("photos", str(photos))
+    assert list(version.files) == ["cats/a"] and version.skipped == ["cats/link", "circle", "pipe"]
+    assert versions.all("photos")[0].skipped == version.skipped
+    (photos / "pipe").unlink()
+    again = versions.record("photos", str(photos))
+    assert again.number == 1 and again.skipped == ["cats/link", "circle"]
+
+
+def test_a_set_with_a_long_name(tmp_path):
+    versions = Versions(str(tmp_path / "versions"))
+    for number, name in enumerate(("\u732b" * 80, "\u732b" * 79 + "/x", "a" * 199, "a" * 200)):
+        fill(tmp_path / name, x=name)
+        assert versions.record(name, str(tmp_path / name)).number == 1
+        versions.made(name, 1, f"model{number}")
+        assert versions.of_model(f"model{number}") == (name, 1) and versions.all(name)[0].models == [f"model{number}"]
+
+
+@pytest.mark.parametrize("text, why", [("{,", "models.json:1:2: "), ("[]", "holds list instead of an object")])
+def test_a_damaged_file_of_models_is_not_replaced(tmp_path, text, why):
+    versions, photos = Versions(str(tmp_path / "versions")), tmp_path / "photos"
+    fill(photos, a="a")
+    versions.record("photos", str(photos))
+    models = tmp_path / "versions" / "_photos" / "models.json"
+    models.write_text(text)
+    with pytest.raises(caffe.InvalidArgument, match=why):
+        versions.made("photos", 1, "photos_model")
+    assert models.read_text() == text and versions.all("photos")[0].models == [] and versions.of_model("photos_model") is None
+
+
 def test_sets_of_similar_names(tmp_path):
     versions = Versions(str(tmp_path / "versions"))
     for name in ("a/b", "a__b", "a%2Fb"):

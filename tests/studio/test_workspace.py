@@ -43,8 +43,36 @@ def test_what_is_outside(tmp_path, name):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "secret.txt").write_text("secret")
     os.symlink(tmp_path / "other", tmp_path / "root" / "link")
-    with pytest.raises((caffe.InvalidArgument, ValueError)):
+    with pytest.raises(caffe.InvalidArgument):
         Workspace(tmp_path / "root").inside(name)
+
+
+@pytest.mark.parametrize("name", [".cortado", ".cortado/jobs", "a/.hidden/b", "link"])
+def test_what_is_hidden(tmp_path, name):
+    (tmp_path / ".cortado").mkdir()
+    os.symlink(tmp_path / ".cortado", tmp_path / "link")
+    with pytest.raises(caffe.InvalidArgument, match="is hidden"):
+        Workspace(tmp_path).inside(name)
+
+
+def test_names_that_no_address_can_have(tmp_path):
+    run(tmp_path / "good")
+    run(tmp_path / os.fsdecode(b"r\xe9seau"))
+    run(tmp_path / "two\nlines")
+    workspace = Workspace(tmp_path)
+    assert [summary.name for summary in workspace.summaries()] == ["good"] and workspace.folders() == ["good"]
+    for name in ("a\0b", "a\nb", "\ud800", os.fsdecode(b"r\xe9seau")):
+        with pytest.raises(caffe.InvalidArgument, match="is no name for this page"):
+            workspace.inside(name)
+
+
+def test_weights(tmp_path):
+    (tmp_path / "pets" / "snapshots").mkdir(parents=True)
+    for file in ("solver.prototxt", "deploy.prototxt", "a.caffemodel", "snapshots/b.caffemodel"):
+        (tmp_path / "pets" / file).touch()
+    os.symlink(tmp_path / "missing", tmp_path / "pets" / "snapshots" / "c.caffemodel")
+    os.mkfifo(tmp_path / "pets" / "d.caffemodel")
+    assert Workspace(tmp_path).weights() == ["pets/a.caffemodel", "pets/snapshots/b.caffemodel"]
 
 
 def test_what_is_no_run(tmp_path):
@@ -82,13 +110,26 @@ def test_two_studios_keep_each_others_notes(tmp_path):
     assert [two.of(name)["tags"] for name in "abc"] == [["x"], ["y"], ["z"]]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 7}', '{"a": {"tags": []}}', "\x00"])
-def test_damaged_notes(tmp_path, text):
+@pytest.mark.parametrize("text", ['{"a": 7}', '{"a": {"tags": []}}', '{"a": {"tags": 7, "note": ""}}', '{"a": {"tags": [], "note": 7}}'])
+def test_damaged_notes_of_a_run(tmp_path, text):
     (tmp_path / "notes.json").write_text(text)
     notes = Notes(str(tmp_path / "notes.json"))
     assert notes.of("a") == {"tags": [], "note": ""}
     notes.set("b", [], "new")
     assert notes.of("b")["note"] == "new"
+
+
+@pytest.mark.parametrize("text, why", [
+    ("", "notes.json:1:1: Expecting value"), ('{\n "a": {"tags": [], "note": "x"},\n}', "notes.json:[23]:[0-9]+: "), ("[]", "notes.json: holds list instead of an object"),
+    ("\x00", "notes.json:1:1: Expecting value"), ("[" * 100000, "notes.json: maximum recursion")])
+def test_a_damaged_file_of_notes_is_not_replaced(tmp_path, text, why):
+    file = tmp_path / "notes.json"
+    file.write_text(text)
+    notes = Notes(str(file))
+    for change in (lambda: notes.set("b", [], "new"), lambda: notes.move("a", "b")):
+        with pytest.raises(caffe.InvalidArgument, match=f"{why}.*; mend the file, or move it away"):
+            change()
+    assert file.read_text() == text and notes.of("a") == {"tags": [], "note": ""}
 
 
 def test_damaged_json(tmp_path):

@@ -5,6 +5,7 @@ import os
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 
 from .. import Error
+from .messages import text_of
 from .pictures import thumbnail
 
 # These are shown, and not only downloaded. A page runs without access to the studio, as if it came from elsewhere.
@@ -19,10 +20,9 @@ def add_files(app, workspace):
         """An absolute path, or an answer that there is no such file."""
         try:
             whole = workspace.inside(path)
-        except (Error, ValueError) as error:
-            return PlainTextResponse(str(error), 404)
-        hidden = any(part.startswith(".") for part in os.path.relpath(whole, workspace.root).split(os.sep))
-        return whole if os.path.isfile(whole) and not hidden else PlainTextResponse(f"{path[:200]}: there is no such file", 404)
+        except Error as error:
+            return PlainTextResponse(text_of(error), 404)
+        return whole if os.path.isfile(whole) else PlainTextResponse(f"{path[:200]}: there is no such file", 404)
 
     @app.get("/thumbnail")
     async def show_thumbnail(path: str):

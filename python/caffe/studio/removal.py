@@ -7,7 +7,8 @@ from ..runs import find_runs, summarize
 
 
 def remove(workspace, jobs, name):
-    """Moves a folder of the workspace to the studio's own folder. Returns its new path, relative to the workspace.
+    """Moves a folder of the workspace to the studio's own folder, and its runs' notes with it. Returns its new path, relative to
+    the workspace.
 
     Raises InvalidArgument if a training in it goes on, or a job that is not done needs it.
     """
@@ -25,12 +26,15 @@ def remove(workspace, jobs, name):
     with locked(place + ".lock"):
         number = max((int(entry) for entry in os.listdir(place) if entry.isdigit()), default=0) + 1
         target = os.path.join(place, str(number), os.path.basename(folder))
+        names = workspace.relative(folder), workspace.relative(target)
+        workspace.notes.move(*names)
         try:
             os.mkdir(os.path.dirname(target))
             os.rename(folder, target)
         except OSError as error:
-            raise IoError(f"{name}: cannot be moved to {workspace.relative(target)}: {error.strerror}") from None
-    return workspace.relative(target)
+            workspace.notes.move(*reversed(names))
+            raise IoError(f"{name}: cannot be moved to {names[1]}: {error.strerror}") from None
+    return names[1]
 
 
 def _needs(job, folder):

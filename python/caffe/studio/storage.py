@@ -1,7 +1,9 @@
 """Small files that several processes may change."""
+import contextlib
 import json
 import os
 
+from .. import InvalidArgument
 from .._locks import locked
 from .._output import write_whole
 
@@ -15,14 +17,51 @@ def read_json(file, default):
         return default
 
 
+def read_object(file):
+    """The object in a JSON file; {} if there is none, or the file is damaged."""
+    found = read_json(file, {})
+    return found if isinstance(found, dict) else {}
+
+
 def write_json(file, content):
-    """Replaces a file as a whole, and makes its folder. Raises IoError."""
+    """Replaces a file as a whole, and makes its folder. Raises IoError, OSError."""
     os.makedirs(os.path.dirname(file), exist_ok=True)
     write_whole(file, json.dumps(content, indent=1))
 
 
+@contextlib.contextmanager
+def changed_object(file):
+    """Gives the object in a JSON file, {} if there is no file, and writes it back afterwards. Others wait meanwhile.
+
+    Raises InvalidArgument for a damaged file: nothing else may have what is in it, so it is not replaced.
+    """
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    with locked(file + ".lock"):
+        content = _strictly(file)
+        yield content
+        write_json(file, content)
+
+
+def _strictly(file):
+    wish = "mend the file, or move it away to begin with an empty one"
+    try:
+        with open(file, encoding="utf-8") as text:
+            content = json.load(text)
+    except FileNotFoundError:
+        return {}
+    except json.JSONDecodeError as error:
+        raise InvalidArgument(f"{file}:{error.lineno}:{error.colno}: {error.msg}; {wish}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{file}: {error}; {wish}") from None
+    if not isinstance(content, dict):
+        raise InvalidArgument(f"{file}: holds {type(content).__name__} instead of an object; {wish}")
+    return content
+
+
 def end_of(file, most=65536):
     """The text at the end of a file, "" if it cannot be read. most: bytes."""
+    if not os.path.isfile(file):  # a pipe would never end
+        return ""
     try:
         with open(file, "rb") as content:
             size = content.seek(0, os.SEEK_END)
@@ -35,7 +74,8 @@ def end_of(file, most=65536):
 def note_in(notes, run):
     """{"tags": [...], "note": ...} of a run, from Notes.all()."""
     found = notes.get(run)
-    return found if isinstance(found, dict) and {"tags", "note"} <= found.keys() else {"tags": [], "note": ""}
+    is_whole = isinstance(found, dict) and isinstance(found.get("tags"), list) and isinstance(found.get("note"), str)
+    return {"tags": [str(tag) for tag in found["tags"]], "note": found["note"]} if is_whole else {"tags": [], "note": ""}
 
 
 class Notes:
@@ -49,14 +89,14 @@ class Notes:
         self._stamp, self._content = None, {}
 
     def all(self):
-        """All notes, the same dict as long as nothing changes."""
+        """All notes, the same dict as long as nothing changes. Those of a damaged file are not shown."""
         try:
-            stamp = os.stat(self._file).st_mtime_ns
+            status = os.stat(self._file)
+            stamp = (status.st_mtime_ns, status.st_ino)
         except OSError:
-            stamp = 0
+            stamp = ()
         if stamp != self._stamp:
-            content = read_json(self._file, {})
-            self._content = content if isinstance(content, dict) else {}
+            self._content = read_object(self._file)
             self._stamp = stamp
         return self._content
 
@@ -65,8 +105,12 @@ class Notes:
         return note_in(self.all(), run)
 
     def set(self, run, tags, note):
-        os.makedirs(os.path.dirname(self._file), exist_ok=True)
-        with locked(self._file + ".lock"):
-            self._stamp = None
-            content = {**self.all(), run: {"tags": list(tags), "note": note}}
-            write_json(self._file, content)
+        """Raises InvalidArgument if the file is damaged, IoError, OSError."""
+        with changed_object(self._file) as content:
+            content[run] = {"tags": list(tags), "note": note}
+
+    def move(self, old, new):
+        """Gives the notes of a folder, and of all runs in it, to another path. Raises as set()."""
+        with changed_object(self._file) as content:
+            for run in [run for run in content if run == old or run.startswith(old + "/")]:
+                content[new + run[len(old):]] = content.pop(run)

@@ -5,6 +5,7 @@ import threading
 
 from .. import InvalidArgument
 from ..runs import Run, find_runs, summarize
+from .messages import has_address
 from .storage import Notes
 
 STUDIO_FOLDER = ".cortado"  # in the workspace: notes, jobs, uploads
@@ -12,6 +13,8 @@ STUDIO_FOLDER = ".cortado"  # in the workspace: notes, jobs, uploads
 
 class Workspace:
     """A folder with runs, models and data sets, which is read again when it is asked. Methods are thread-safe.
+
+    Files and folders whose names are not UTF-8, or have several lines, are left out: no address of a page can have them.
 
     Raises InvalidArgument if there is no such folder.
     """
@@ -33,16 +36,21 @@ class Workspace:
         return os.path.relpath(path, self.root)
 
     def inside(self, name):
-        """The absolute path of something in the workspace. Raises InvalidArgument for what is outside, also through links."""
+        """The absolute path of something in the workspace. Raises InvalidArgument for what is outside, also through links, for what
+        is hidden, such as the studio's own files, and for names that no address can have."""
+        if not has_address(name) or "\0" in name:
+            raise InvalidArgument(f"{name!r}: is no name for this page, which has to be UTF-8 in one line")
         path = os.path.realpath(os.path.join(self.root, name))
         if path != self.root and not path.startswith(self.root + os.sep):
             raise InvalidArgument(f"{name}: is outside of {self.root}")
+        if any(part.startswith(".") for part in path[len(self.root):].split(os.sep)):
+            raise InvalidArgument(f"{name}: is hidden; the studio shows no files whose path has a name that begins with a dot")
         return path
 
     def summaries(self):
         """A Summary of each run, by the time of its last line, the newest first."""
         with self._lock:
-            folders = find_runs(self.root)
+            folders = [folder for folder in find_runs(self.root) if has_address(self.relative(folder))]
             kept = {}
             for folder in folders:
                 stamp = _stamp(folder)
@@ -65,7 +73,7 @@ class Workspace:
     def weights(self):
         """Names of all files of weights in the models' folders."""
         return [self.relative(file) for name in self.models() for pattern in ("*.caffemodel", "snapshots/*.caffemodel")
-                for file in sorted(glob.glob(os.path.join(glob.escape(os.path.join(self.root, name)), pattern)))]
+                for file in files_like(os.path.join(self.root, name), pattern)]
 
     def sweeps(self):
         """Names of the sweeps' folders, at most three folders down, sorted."""
@@ -100,11 +108,17 @@ class Workspace:
 _MOST_RUNS = 30  # whose series are kept in memory
 
 
+def files_like(folder, pattern):
+    """Paths of the files in a folder with names of a pattern, sorted. Links to nothing and pipes are left out."""
+    found = glob.glob(os.path.join(glob.escape(folder), pattern))
+    return sorted(file for file in found if os.path.isfile(file) and has_address(os.path.basename(file)))
+
+
 def _folders(folder):
     """Those in a folder that are not hidden, nor links."""
     try:
         with os.scandir(folder) as entries:
-            return [entry for entry in entries if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")]
+            return [entry for entry in entries if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and has_address(entry.name)]
     except OSError:
         return []
 
