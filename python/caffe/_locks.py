@@ -23,6 +23,21 @@ def wait_for_lock(descriptor):
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
+def is_locked(file):
+    """True if another descriptor holds the lock of a file. The lock is shared for a moment, so that callers do not see each other."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextlib.contextmanager
 def locked(file):
     """Waits for the lock of a file, and holds it."""

@@ -140,6 +140,51 @@ def test_a_job_that_is_killed_has_failed(jobs, tmp_path):
     assert states(jobs) == ["failed"]
 
 
+def test_two_studios_share_the_slots(jobs, tmp_path):
+    """The other one sees a job run from the moment on at which it was started."""
+    other = Jobs(jobs.folder)
+    first, second = (add(jobs, tmp_path, name) for name in "ab")
+    assert [job.id for job in jobs.start_next()] == [first.id]
+    assert other.start_next() == [] and states(other) == states(jobs) == ["running", "queued"]
+    for name in "ab":
+        (tmp_path / f"go{name}").touch()
+    wait_for(lambda: not jobs.start_next() and not other.start_next() and "running" not in states(other))
+    assert states(jobs) == ["done", "done"] and all(jobs.get(job.id).runs == 1 for job in (first, second))
+
+
+def test_a_job_whose_keeper_is_killed_runs_on_and_can_be_stopped(jobs, tmp_path):
+    job = add(jobs, tmp_path, "a")
+    jobs.start_next()
+    file = os.path.join(jobs.folder, job.id, "process.json")
+    wait_for(lambda: "begun" in jobs.log(job) and os.path.exists(file))
+    command = json.load(open(file, encoding="utf-8"))["process"]
+    with open(f"/proc/{command}/stat", encoding="utf-8") as text:
+        keeper = int(text.read().rpartition(")")[2].split()[1])
+    os.kill(keeper, signal.SIGKILL)
+    wait_for(lambda: not jobs._children or jobs._children[0].poll() is not None)
+    assert states(jobs) == ["running"] and jobs.start_next() == []
+    jobs.stop(job.id, "cancel")
+    wait_for(lambda: states(jobs) == ["cancelled"])
+    assert "stopped" in jobs.log(job) and not jobs.signal(job.id, signal.SIGINT)
+
+
+def test_no_signal_to_a_process_that_has_got_the_number(jobs, tmp_path):
+    """The number that was recorded is that of a process which does not hold the job's lock."""
+    with subprocess.Popen([sys.executable, "-c", "print('here', flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
+        stranger.stdout.readline()
+        job = add(jobs, tmp_path, "a")
+        jobs.start_next()
+        file = os.path.join(jobs.folder, job.id, "process.json")
+        wait_for(lambda: "begun" in jobs.log(job) and os.path.exists(file))
+        with open(file, "w", encoding="utf-8") as content:
+            json.dump({"process": stranger.pid}, content)
+        assert not jobs.signal(job.id, signal.SIGINT) and states(jobs) == ["running"]
+        stranger.stdin.write(b"\n")
+    (tmp_path / "goa").touch()
+    run_all(jobs)
+    assert states(jobs) == ["done"] and stranger.returncode == 0
+
+
 def test_damaged_jobs_are_not_shown(jobs, tmp_path):
     add(jobs, tmp_path, "a")
     for name, text in (("0002", "{"), ("0003", '{"id": "0003"}'), ("0004", '{"id": "0009"}'), ("0005", "[]")):

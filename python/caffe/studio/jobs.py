@@ -1,11 +1,13 @@
 """A queue of commands on this machine, which outlives the studio.
 
-Each job is a folder: job.json (what to run), log.txt, and while it runs `lock`, which its process holds, and process.json. A job's
-process is no child that dies with the studio: a studio that starts later finds it by the lock.
+Each job is a folder: job.json (what to run), log.txt, and while it runs process.json and `lock`. The studio that starts a job takes
+the lock and hands it to the keeper, a process that waits for the command, and to the command. They share the lock, which is held
+until the last of them ends: a job runs exactly as long as its lock is held, for every studio, also if its keeper is killed.
 """
 import dataclasses
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +15,8 @@ import threading
 import time
 
 from .. import InvalidArgument
-from .._locks import locked, open_lock, try_lock
-from .storage import end_of, read_json, write_json
+from .._locks import is_locked, locked, open_lock, wait_for_lock
+from .storage import end_of, read_json, read_object, write_json
 
 _STOPPING = (signal.SIGINT, signal.SIGHUP)
 
@@ -49,37 +51,40 @@ class Jobs:
         self.folder, self.slots = folder, slots
         os.makedirs(folder, exist_ok=True)
         self._lock = threading.Lock()
-        self._children = {}
+        self._children = []  # keepers, whose ends have to be read
 
     # Reading
 
     def all(self):
-        """(Job, state) of each, in the order in which they run. States: "queued", "running", "paused", "done", "failed", "cancelled"."""
+        """(Job, state) of each, in the order in which they run. States: "queued", "running", "paused", "done", "failed", "cancelled".
+        Those that get() refuses are left out."""
         found = []
-        for name in sorted(os.listdir(self.folder)):
-            content = read_json(os.path.join(self.folder, name, "job.json"), None)
+        for name in os.listdir(self.folder):
             try:
-                job = Job(**content)
-            except TypeError:
-                continue  # damaged, or of a newer version
-            if job.id == name:
-                found.append((job, self.state(job)))
+                job = self.get(name)
+            except InvalidArgument:
+                continue
+            found.append((job, self.state(job)))
         return sorted(found, key=lambda pair: (pair[0].order, pair[0].id))
 
     def get(self, identity):
-        """A Job. Raises InvalidArgument."""
-        if not re.fullmatch(r"\d{4,}", identity):
+        """A Job. Raises InvalidArgument for an unknown one, and for one whose file is damaged or of a newer version."""
+        if not _is_number(identity):
             raise InvalidArgument(f"'{identity}' is no job")
         content = read_json(self._path(identity, "job.json"), None)
         if content is None:
             raise InvalidArgument(f"there is no job {identity}")
-        return Job(**content)
+        job = _job(content)
+        if job is None or job.id != identity:
+            raise InvalidArgument(f"job {identity}: {self._path(identity, 'job.json')} is damaged, or of a newer version; remove its folder "
+                                  "or start the newer version")
+        return job
 
     def state(self, job):
         """The state of a job, as all() lists them."""
-        if self._is_running(job.id) or self._is_starting(job):
+        if self._is_running(job.id):
             return "running"
-        if job.wish and (job.waits or self.status(job) is not None):
+        if job.wish:
             return "paused" if job.wish == "pause" else "cancelled"
         if job.waits:
             return "cancelled" if job.after and self._is_lost(job.after) else "queued"
@@ -95,12 +100,9 @@ class Jobs:
     def _may_start(self, job):
         return not job.after or self.state(self.get(job.after)) == "done"
 
-    def _is_starting(self, job):
-        return job.id in self._children and self._children[job.id].poll() is None
-
     def status(self, job):
         """Exit status of the newest run, None while it runs or if its process was killed."""
-        found = read_json(self._path(job.id, "status.json"), {})
+        found = read_object(self._path(job.id, "status.json"))
         return found.get("status") if found.get("run") == job.runs else None
 
     def log(self, job):
@@ -111,25 +113,23 @@ class Jobs:
         return os.path.join(self.folder, *names)
 
     def _is_running(self, identity):
-        file = self._path(identity, "lock")
-        if not os.path.exists(file):
-            return False
-        lock = open_lock(file)
-        try:
-            return not try_lock(lock)
-        finally:
-            os.close(lock)
+        return is_locked(self._path(identity, "lock"))
 
     # For users
 
     def add(self, kind, title, words, working, result="", resume=(), after=""):
-        """Queues a command. Returns its Job. after: id of a job that has to be done before."""
+        """Queues a command. Returns its Job. after: id of a job that has to be done before. Raises IoError, OSError; then there is no
+        job."""
         with locked(self._path("queue.lock")):
             numbers = [int(name) for name in os.listdir(self.folder) if name.isdigit()]
             number = max(numbers, default=0) + 1
             job = Job(f"{number:04}", kind, title, list(words), working, result, float(number), "", time.time(), list(resume), after=after)
             os.makedirs(self._path(job.id))
-            self._write(job)
+            try:
+                self._write(job)
+            except BaseException:
+                shutil.rmtree(self._path(job.id), ignore_errors=True)
+                raise
         return job
 
     def _write(self, job):
@@ -160,11 +160,11 @@ class Jobs:
             raise ValueError(f"signal {number}")
         if not self._is_running(identity):
             return False
-        process = read_json(self._path(identity, "process.json"), {}).get("process")
-        if not isinstance(process, int) or process < 2:
-            return False
+        process = read_object(self._path(identity, "process.json")).get("process")
+        if not isinstance(process, int) or not _holds(process, self._path(identity, "lock")):
+            return False  # it has ended, and its number may be another's
         try:
-            os.kill(process, number)  # its number cannot be another's: the process that waits for it holds the lock
+            os.kill(process, number)
         except ProcessLookupError:
             return False
         return True
@@ -172,11 +172,10 @@ class Jobs:
     # For the studio
 
     def start_next(self):
-        """Starts jobs as long as there are free slots. Returns those that were started. Call it often."""
+        """Starts jobs as long as there are free slots. Returns those that were started. Call it often. Raises IoError, OSError; the jobs
+        that were not started stay in the queue."""
         with self._lock, locked(self._path("queue.lock")):
-            for identity, child in list(self._children.items()):
-                if child.poll() is not None:
-                    del self._children[identity]
+            self._children = [child for child in self._children if child.poll() is None]
             jobs = self.all()
             free = self.slots - sum(state == "running" for _, state in jobs)
             started = []
@@ -190,22 +189,55 @@ class Jobs:
             return started
 
     def _start(self, job):
-        job.runs, job.waits = job.runs + 1, False
-        self._write(job)
-        keeper = [sys.executable, "-c", _KEEPER, self._path(job.id), str(job.runs)]
-        self._children[job.id] = subprocess.Popen(keeper, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                                  start_new_session=True, env={**os.environ, "PYTHON": sys.executable})
+        lock = open_lock(self._path(job.id, "lock"))
+        try:
+            wait_for_lock(lock)  # for a moment, if somebody looks just now: only callers of start_next() hold it, and they exclude each other
+            self._write(dataclasses.replace(job, runs=job.runs + 1, waits=False))
+            keeper = [sys.executable, "-c", _KEEPER, self._path(job.id), str(job.runs + 1), str(lock)]
+            try:
+                self._children.append(subprocess.Popen(keeper, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                                       start_new_session=True, pass_fds=(lock,), env={**os.environ, "PYTHON": sys.executable}))
+            except OSError:
+                self._write(job)  # it stays in the queue
+                raise
+        finally:
+            os.close(lock)
 
 
-# The process that waits for a job's command, holds the job's lock and writes the exit status. It needs no package, so it starts
-# at once and works if the studio's files change meanwhile.
+def _job(content):
+    """The Job that job.json holds, or None if that is damaged, or of a newer version."""
+    try:
+        job = Job(**content)
+    except TypeError:
+        return None
+    is_sound = all(isinstance(getattr(job, field.name), (int, float) if field.type is float else field.type) for field in dataclasses.fields(Job))
+    if not is_sound or not job.words or not all(isinstance(word, str) for word in (*job.words, *job.resume)):
+        return None
+    is_later = not job.after or _is_number(job.after) and _is_number(job.id) and int(job.after) < int(job.id)
+    return job if is_later else None  # jobs that wait for each other cannot be asked for their states
+
+
+def _is_number(identity):
+    """True if a text is the id of a job."""
+    return re.fullmatch(r"[0-9]{4,}", identity) is not None
+
+
+def _holds(process, file):
+    """True if a process has a file open."""
+    folder = f"/proc/{process}/fd"
+    try:
+        return any(os.path.samefile(os.path.join(folder, number), file) for number in os.listdir(folder))
+    except OSError:
+        return False
+
+
+# The process that waits for a job's command and writes the exit status. It has the job's lock, as its command has. It needs no
+# package, so it starts at once and works if the studio's files change meanwhile.
 _KEEPER = r"""
-import fcntl, json, os, signal, subprocess, sys
-folder, run = sys.argv[1], int(sys.argv[2])
+import json, os, signal, subprocess, sys
+folder, run, lock = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-lock = open(os.path.join(folder, "lock"), "a")
-fcntl.flock(lock, fcntl.LOCK_EX)
 def write(name, content):
     partial = os.path.join(folder, name + ".partial")
     with open(partial, "w") as file:
@@ -220,12 +252,16 @@ with open(os.path.join(folder, "log.txt"), "ab") as log:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
-        child = subprocess.Popen(job["words"], cwd=job["working"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=default)
+        child = subprocess.Popen(job["words"], cwd=job["working"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=default,
+                                 pass_fds=(lock,))
     except OSError as error:
         log.write(f"cannot start: {error}\n".encode())
         status = 127
     else:
-        write("process.json", {"process": child.pid})
+        try:
+            write("process.json", {"process": child.pid})
+        except OSError:  # a full disk; nobody could stop the command
+            child.send_signal(signal.SIGINT)
         with open(os.path.join(folder, "job.json")) as file:
             if json.load(file)["wish"]:  # somebody has stopped it, and did not find the number of its process
                 child.send_signal(signal.SIGINT)
