@@ -5,6 +5,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
+from caffe.studio.__main__ import _hosts, query_of
 from caffe.studio.guard import Guard
 
 HOSTS = {"127.0.0.1:8050", "localhost:8050", "[::1]:8050"}
@@ -21,6 +22,21 @@ def test_the_printed_address_opens_the_page():
     assert answer.status_code == 303 and answer.headers["location"] == "/runs/a?x=1"
     assert "HttpOnly" in answer.headers["set-cookie"] and "SameSite=strict" in answer.headers["set-cookie"]
     assert browser.get("/runs/a").text == "inside"
+
+
+@pytest.mark.parametrize("token", ["a+b", "x y&z", "a;b", '"q"', "\u00fc", "\u732b", "100%"])
+def test_any_token_can_be_printed_and_kept(token):
+    browser = TestClient(Guard(PlainTextResponse("inside"), token, 8050, HOSTS), base_url="http://127.0.0.1:8050", follow_redirects=False)
+    assert browser.get(f"/{query_of(token)}").status_code == 303
+    assert browser.get("/").text == "inside"
+
+
+def test_browsers_leave_out_the_usual_port():
+    hosts = _hosts("127.0.0.1", 80)
+    browser = TestClient(Guard(PlainTextResponse("inside"), "secret", 80, hosts), base_url="http://127.0.0.1:80", follow_redirects=False)
+    assert browser.get("/?token=secret").status_code == 303
+    assert browser.get("/", headers={"Host": "localhost:80"}).text == "inside"
+    assert "localhost" not in _hosts("127.0.0.1", 8050)
 
 
 @pytest.mark.parametrize("headers", [{}, {"Cookie": "cortado_studio_8050=public"}, {"Cookie": "cortado_studio_8051=secret"}, {"Cookie": ";;=;\x7f"}])

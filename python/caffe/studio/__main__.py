@@ -3,6 +3,7 @@ import argparse
 import os
 import secrets
 import sys
+from urllib.parse import quote
 
 from .. import Unsupported
 from .._listening import listen, url_of
@@ -24,7 +25,13 @@ def _hosts(host, port):
     """Names in addresses that reach a server on this machine only; None if others shall reach it too."""
     if host not in ("127.0.0.1", "localhost", "::1"):
         return None
-    return {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+    names = ("127.0.0.1", "localhost", "[::1]")
+    return {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())  # browsers leave out the usual port
+
+
+def query_of(token):
+    """The end of the address that is printed."""
+    return f"?token={quote(token, safe='')}"
 
 
 def _run(options):
@@ -43,7 +50,7 @@ def _run(options):
     studio = Studio(workspace, Jobs(workspace.path("jobs"), options.jobs), options.program)
     app = make_app(studio, token, port, _hosts(options.host, port))
     listening.listen()  # what comes before uvicorn runs waits
-    print(f"{url_of(listening)}/?token={token}\nCtrl-C ends; jobs go on.", flush=True)
+    print(f"{url_of(listening)}/{query_of(token)}\nCtrl-C ends; jobs go on.", flush=True)
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2, ws_max_size=64 << 20)
     uvicorn.Server(config).run(sockets=[listening])
 

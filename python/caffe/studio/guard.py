@@ -1,6 +1,6 @@
 """Admits the browser of the user who has started the studio, and nobody else."""
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse
@@ -20,6 +20,7 @@ class Guard:
 
     def __init__(self, app, token, port, hosts):
         self._app, self._token, self._hosts = app, token, hosts
+        self._mark = quote(token, safe="")  # in cookies, which have no letters but those of ASCII
         self._cookie = f"cortado_studio_{port}"  # browsers send cookies to all ports of a host
 
     async def __call__(self, scope, receive, send):
@@ -47,9 +48,9 @@ class Guard:
         if given is not None and scope["type"] == "http" and is_same(given, self._token):
             rest = urlencode([pair for pair in query if pair[0] != "token"])
             answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
-            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            answer.set_cookie(self._cookie, self._mark, httponly=True, samesite="strict")
             return answer
-        if not is_same(self._cookie_in(headers), self._token):
+        if not is_same(self._cookie_in(headers), self._mark):
             return PlainTextResponse("open the address that caffe studio has printed: it has the token", 401)
         return None
 
