@@ -1,27 +1,29 @@
 """The editor of a model's definitions, which completes what one types. A file is saved if the program can read it."""
 import functools
 import os
+import tempfile
 
-from nicegui import ui
+from nicegui import run, ui
 
 from ... import Error
 from .. import commands
 from ..completion import script
-from . import failure
+from ..texts import EditedText
+from .errors import shown_here
 
 
 def definitions(studio, folder):
     """An editor for each prototxt of a model."""
     for file in ("solver.prototxt", "train_val.prototxt", "deploy.prototxt"):
         path = folder / file
-        if not path.exists():
+        if not path.is_file():
             continue
-        with ui.expansion(file, value=file == "train_val.prototxt").classes("w-full"):
-            text = path.read_text(encoding="utf-8", errors="replace")
-            editor = _editor(text, "SolverParameter" if file == "solver.prototxt" else "NetParameter")
+        with ui.expansion(file, value=file == "train_val.prototxt").classes("w-full"), shown_here():
+            edited = EditedText(path)
+            editor = _editor(edited.text, "SolverParameter" if file == "solver.prototxt" else "NetParameter")
             save = ui.button("Check and save").props("dense outline no-caps")
             message = ui.column().classes("w-full")
-            save.on_click(functools.partial(_save, studio, path, editor, message, [text]))
+            save.on_click(functools.partial(_save, studio, edited, editor, message))
 
 
 def _editor(text, message):
@@ -37,24 +39,24 @@ def _editor(text, message):
     return editor.style("max-height: 30rem")
 
 
-async def _save(studio, path, editor, message, seen):
-    """seen: [the text as it was read or saved last]"""
+async def _save(studio, edited, editor, message):
     message.clear()
-    if path.read_text(encoding="utf-8", errors="replace") != seen[0]:
-        with message:
-            failure(f"{path.name} has changed on the disk since you opened it. Copy your changes, load the page again and repeat them there.")
-        return
-    partial = path.with_name(f".{path.name}.{os.getpid()}.prototxt")
-    partial.write_text(editor.value, encoding="utf-8")
-    words = ["--solver", partial.name] if path.name == "solver.prototxt" else [partial.name]
-    try:
-        text = await commands.answer(studio.program, "plan", *words, working=path.parent)
-        os.replace(partial, path)
-        seen[0] = editor.value
-    except (Error, OSError) as error:
-        partial.unlink(missing_ok=True)
-        with message:
-            failure(str(error).replace(partial.name, path.name))
-        return
-    with message:
-        ui.label(f"Saved. {text.strip().splitlines()[-1] if text.strip() else ''}").classes("soft")
+    text = editor.value
+    with message, shown_here():
+        edited.require_same()  # before the check, which takes time, and again when it has passed
+        plan = await _check(studio, edited, text)
+        await run.io_bound(edited.save, text, studio.workspace.path("editor.lock"))
+        ui.label(f"Saved. {plan.strip().splitlines()[-1] if plan.strip() else ''}").classes("soft")
+
+
+async def _check(studio, edited, text):
+    """The plan that the program makes of a text. Raises Error with its message, OSError."""
+    folder, name = os.path.split(edited.path)
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{name}.", suffix=".prototxt") as trial:  # its paths are relative to the folder
+        trial.write(edited.bytes_of(text))
+        trial.flush()
+        partial = os.path.basename(trial.name)
+        try:
+            return await commands.answer(studio.program, "plan", *(["--solver", partial] if name == "solver.prototxt" else [partial]), working=folder)
+        except Error as error:
+            raise type(error)(str(error).replace(partial, name)) from None
