@@ -21,8 +21,11 @@ def test_how_a_run_is_resumed(tmp_path):
     (folder / "solver.prototxt").touch()
     words = lambda command, place=folder: resume_words({"command": command, "folder": str(place)})  # noqa: E731
     assert words("caffe train --solver=solver.prototxt") == ["train", "--solver=solver.prototxt", "--auto_resume"]
-    assert words("caffe train --solver=s --snapshot=x.solverstate") == ["train", "--solver=s", "--snapshot=x.solverstate"]
+    for snapshot in ("--snapshot=x.solverstate", "-snapshot=x.solverstate", "--snapshot x.solverstate", "-snapshot x.solverstate"):
+        assert words(f"caffe train --solver=s {snapshot} --gpu=0") == ["train", "--solver=s", "--gpu=0", "--auto_resume"]
+    assert words("/opt/bin/caffe train --solver=s --snapshot_after=3 --auto_resume") == ["train", "--solver=s", "--snapshot_after=3", "--auto_resume"]
     (folder / "deploy.prototxt").touch()
     for named in ("'my model'", "'../there/my model/'", "'--solver=my model'"):
         assert words(f"caffe train --precision=bf16 {named}") == ["train", "--precision=bf16", ".", "--auto_resume"]
-    assert words("") == []
+    for command in ("", "caffe", "caffe test --model=m", "/usr/bin/python3 train.py", "python3 train", "caffe train 'cut"):
+        assert words(command) == []

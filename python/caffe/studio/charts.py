@@ -4,6 +4,7 @@ import math
 import numpy as np
 
 _POINTS = 2000  # of a curve; more than a screen has columns
+_MOST = 60  # figures at a time; with thousands, which a net with a wide output has, a browser stands still
 
 COLORS = ["#1f6fb2", "#d9480f", "#2b8a3e", "#9c36b5", "#c92a2a", "#0b7285", "#e67700", "#5f3dc4", "#495057", "#a61e4d"]
 
@@ -34,6 +35,13 @@ def thinned(x, y, points=_POINTS):
     finite = np.isfinite(y)
     kept = MinMaxLTTBDownsampler().downsample(x.astype(np.float64), np.where(finite, y, 0.0), n_out=points)
     return x[kept], y[kept]
+
+
+def chosen(figures, search=""):
+    """The figures to show, which have a text in their names, tests and losses first; and how many have it."""
+    found = [name for name in figures if search.lower() in name.lower()]
+    found.sort(key=lambda name: (not name.startswith("test"), "loss" not in name, name))
+    return found[:_MOST], len(found)
 
 
 def x_of(series, axis, per_epoch=None):

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from nicegui import ui
 
-from ... import Error
+from ..messages import shown
+from .errors import notify_of_handlers, shown_here
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +63,10 @@ async def _within_frame(one, studio, values):
                 if entry is one:
                     link.props('aria-current="page"')
         ui.space()
-        ui.label(os.path.basename(studio.workspace.root)).classes("soft ellipsis").tooltip(studio.workspace.root)
+        ui.label(shown(os.path.basename(studio.workspace.root))).classes("soft ellipsis").tooltip(shown(studio.workspace.root))
     with ui.column().classes("w-full body").props("role=main"):
-        try:
+        notify_of_handlers()
+        with shown_here():
             result = one.show(studio, **values)
             if result is not None:  # it takes time, so the frame is shown first
                 spinner = ui.spinner(size="lg")
@@ -74,15 +76,6 @@ async def _within_frame(one, studio, values):
                     return
                 spinner.delete()
                 await result
-        except (Error, OSError) as error:
-            failure(str(error))
-
-
-def failure(text):
-    """An error, on the page."""
-    with ui.row().classes("failure items-start no-wrap").props('role="alert"'):
-        ui.icon("error_outline")
-        ui.label(text).classes("code" if "\n" in text else "")
 
 
 _STYLE = """

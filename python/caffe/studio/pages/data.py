@@ -3,14 +3,16 @@ import collections
 import os
 import pathlib
 import re
+import tempfile
 from urllib.parse import quote
 
 from nicegui import run, ui
 
-from ... import Error, InvalidArgument, zoo
+from ... import InvalidArgument, zoo
 from ...model_folder.datasets import open_dataset
 from .. import charts, uploads
-from . import failure, page, versions
+from ..messages import has_address, shown
+from . import page, versions
 from .looking import fill, gallery
 from .removing import remove_button
 
@@ -39,17 +41,13 @@ def show(studio):
             if not re.fullmatch(r"\w[\w .-]*", wanted):
                 raise InvalidArgument(f"'{wanted}' is no name for a folder; use letters, digits, dashes and dots")
             os.makedirs(studio.workspace.path("uploads"), exist_ok=True)
-            file = studio.workspace.path("uploads", f"{os.getpid()}-{id(event)}.zip")
-            try:
-                await event.file.save(file)
-                await run.io_bound(uploads.unpack, file, studio.workspace.inside(wanted))
-            finally:
-                pathlib.Path(file).unlink(missing_ok=True)
-        except (Error, OSError) as error:
+            with tempfile.NamedTemporaryFile(dir=studio.workspace.path("uploads"), suffix=".zip") as file:
+                await event.file.save(file.name)
+                await run.io_bound(uploads.unpack, file.name, studio.workspace.inside(wanted))
+        except BaseException:
             event.sender.reset()  # or it would say that all is done
-            ui.notify(str(error), type="negative", timeout=0, close_button="Close", multi_line=True)
-        else:
-            ui.navigate.to(f"/data/{quote(wanted)}")
+            raise
+        ui.navigate.to(f"/data/{quote(wanted)}")
 
     ui.upload(label="ZIP file", auto_upload=True, max_files=1, max_file_size=_MOST_UPLOADED, on_upload=receive).props("accept=.zip flat bordered")
 
@@ -62,12 +60,7 @@ async def show_one(studio, name):
         ui.label(name).classes("title")
         if folder.is_dir():
             remove_button(studio, name, "/data")
-    try:
-        found = await run.io_bound(_look, folder)
-    except (Error, OSError) as error:
-        failure(str(error))
-        return
-    dataset, images, counts, boxes = found
+    dataset, images, counts, boxes = await run.io_bound(_look, folder)
     with ui.row():
         for what, value in (("task", dataset.task), ("form", dataset.kind), ("images", f"{len(images):,}"), ("classes", len(dataset.classes) - (dataset.task == "detection"))):
             with ui.column().classes("panel").style("gap: 0"):
@@ -101,7 +94,7 @@ async def show_one(studio, name):
 def _look(folder):
     """The Dataset, its images, the number of images by class, where folders are classes, and of boxes by class."""
     dataset = open_dataset(folder)
-    images = dataset.images()
+    images = [image for image in dataset.images() if has_address(str(image))]
     is_by_folder = dataset.task == "classification" and {image.parent.name for image in images} <= set(dataset.classes)
     boxes = collections.Counter(box.name for item in (*dataset.items.values(), *dataset.val_items.values()) for box in item.boxes
                                 ) if dataset.task == "detection" else {}
@@ -148,7 +141,7 @@ def _broken(images):
         with result:
             ui.label(f"All {len(images):,} images can be read." if not found else f"{len(found)} of {len(images):,} files cannot be read:")
             for text in found[:200]:
-                ui.label(text).classes("soft")
+                ui.label(shown(text)).classes("soft")
 
     ui.button("Look for files that cannot be read", on_click=look).props("dense flat no-caps")
 
@@ -159,6 +152,8 @@ def _unreadable(images):
     found = []
     for path in images:
         try:
+            if not path.is_file():  # a pipe would never end
+                raise OSError("is no file")
             with Image.open(path) as image:
                 image.load()
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
@@ -178,17 +173,13 @@ def _new_model(studio, name, dataset):
         precision = ui.select({"": "float", "bf16": "bfloat16", "fp16": "float16"}, value="", label="Computes in").props("dense outlined").style("width: 8rem")
 
         async def make():
-            try:
-                folder = studio.workspace.inside(model.value or "")
-                if os.path.lexists(folder):
-                    raise InvalidArgument(f"{model.value}: is there already; give another folder")
-                for what, number in (("Epochs", epochs.value), ("Pixels", size.value)):
-                    if number is not None and number < 1:
-                        raise InvalidArgument(f"{what} is {number:g}; give 1 or more")
-                await run.io_bound(versions.note_model, studio, name, studio.workspace.relative(folder))
-            except (Error, OSError) as error:
-                ui.notify(str(error), type="negative", multi_line=True)
-                return
+            folder = studio.workspace.inside(model.value or "")
+            if os.path.lexists(folder):
+                raise InvalidArgument(f"{model.value}: is there already; give another folder")
+            for what, number in (("Epochs", epochs.value), ("Pixels", size.value)):
+                if number is not None and number < 1:
+                    raise InvalidArgument(f"{what} is {number:g}; give 1 or more")
+            await run.io_bound(versions.note_model, studio, name, studio.workspace.relative(folder))
             made = studio.workspace.relative(folder)
             words = [studio.program, "new", studio.workspace.relative(studio.workspace.inside(name)), f"--output={made}",
                      f"--val={int(share.value or 15)}%"]

@@ -4,6 +4,7 @@ import datetime
 from nicegui import ui
 
 from . import page
+from .errors import every, failure
 
 _EVERY = 2  # seconds
 _ICONS = {"queued": "schedule", "running": "play_arrow", "pausing": "pause", "paused": "pause", "done": "check", "failed": "error_outline",
@@ -26,18 +27,20 @@ def show(studio):
 
     def refresh():
         found = [(job, _shown(job, state)) for job, state in reversed(studio.jobs.all())]
-        if seen.get("jobs") == found:
+        if seen.get("shown") == (found, studio.trouble):
             return
-        seen["jobs"] = found
+        seen["shown"] = (found, studio.trouble)
         place.clear()
         with place:
+            if studio.trouble:
+                failure(f"The queue waits, because no job can be started: {studio.trouble}")
             if not found:
                 ui.label("Nothing is queued.").classes("soft")
             for job, state in found:
                 _line(studio, job, state, refresh)
 
     refresh()
-    ui.timer(_EVERY, refresh)
+    every(_EVERY, refresh)
 
 
 def _line(studio, job, state, refresh):
@@ -83,4 +86,4 @@ def show_one(studio, identity):
             log.text = text
 
     refresh()
-    ui.timer(_EVERY, refresh)
+    every(_EVERY, refresh)

@@ -3,9 +3,8 @@ from html import escape
 
 from nicegui import ui
 
-from ... import Error
 from .. import commands
-from . import failure
+from .errors import shown_here
 
 
 async def fill(place, show, *question):
@@ -13,15 +12,9 @@ async def fill(place, show, *question):
     place.clear()
     with place:
         spinner = ui.spinner(size="lg")
-    try:
+    with place, shown_here():
         found = await commands.look(*question)
-    except (Error, OSError) as error:
-        with place:
-            failure(str(error))
-    else:
-        if spinner.is_deleted:  # another question has come meanwhile, or the browser has left
-            return
-        with place:
+        if not spinner.is_deleted:  # no other question has come meanwhile, and the browser has not left
             show(found)
     if not spinner.is_deleted:
         spinner.delete()

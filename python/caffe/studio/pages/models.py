@@ -8,8 +8,10 @@ from nicegui import run, ui
 
 from ... import Error, InvalidArgument
 from .. import commands, drawing
-from . import failure, page
+from ..workspace import files_like
+from . import page
 from .editor import definitions
+from .errors import failure, shown_here
 from .looking import fill, gallery
 from .removing import remove_button
 
@@ -31,14 +33,15 @@ async def show(studio):
 
 
 def _weights(studio, name):
-    folder = pathlib.Path(studio.workspace.inside(name))
-    return sorted(folder.glob("snapshots/*.caffemodel"), key=lambda file: (file.name.endswith("_best.caffemodel"), file.stat().st_mtime))
+    folder = studio.workspace.inside(name)
+    files = [pathlib.Path(file) for file in files_like(folder, "snapshots/*.caffemodel")]
+    return sorted(files, key=lambda file: (file.name.endswith("_best.caffemodel"), file.stat().st_mtime))
 
 
 def _task(folder):
-    """The task of a model, by the data that it is trained with, or else by its last layer."""
+    """The task of a model, by the data that it is trained with, or else by its last layer. Raises InvalidArgument, OSError."""
     file = folder / "train_val.prototxt"
-    net = drawing.read_net((file if file.exists() else folder / "deploy.prototxt").read_text(encoding="utf-8", errors="replace"))
+    net = drawing.read_net(file if file.is_file() else folder / "deploy.prototxt")
     types = {layer.type for layer in net.layer}
     if "AnnotatedData" in types or any(kind.endswith("DetectionOutput") for kind in types):
         return "detection"
@@ -65,7 +68,7 @@ def show_one(studio, name):
             ui.tab(title)
     with ui.tab_panels(tabs, value="Try", animated=False).classes("w-full"):
         for title, fill in titles.items():
-            with ui.tab_panel(title):
+            with ui.tab_panel(title), shown_here():
                 fill()
 
 
@@ -104,20 +107,18 @@ def _try(studio, folder):
 
     async def receive(event):
         result.clear()
-        with tempfile.TemporaryDirectory() as place:
+        with result, shown_here(), tempfile.TemporaryDirectory() as place:
             file = pathlib.Path(place) / ("image" + pathlib.PurePath(event.file.name).suffix.lower()[:8])
             await event.file.save(file)
             try:
                 found = await commands.json_answer(studio.program, command, folder, file, "--json",
                                                    *(["--draw", place + "/drawn"] if command != "classify" else []))
                 content = await run.io_bound(_picture, pathlib.Path(place), file)
-            except (Error, OSError) as error:
-                with result:
-                    failure(str(error).replace(place + "/", ""))
-                return
-        with result, ui.row().classes("items-start"):
-            ui.html(f'<img src="{content}" alt="The image" style="max-width: 24rem; max-height: 24rem; min-width: 8rem">', sanitize=False)
-            _answers(found["images"][0])
+            except Error as error:
+                raise type(error)(str(error).replace(place + "/", "")) from None
+            with ui.row().classes("items-start"):
+                ui.html(f'<img src="{content}" alt="The image" style="max-width: 24rem; max-height: 24rem; min-width: 8rem">', sanitize=False)
+                _answers(found["images"][0])
 
     ui.upload(label="Image", auto_upload=True, max_file_size=_MOST_UPLOADED, on_upload=receive).props('accept="image/*" flat bordered')
     _ask_many(studio, folder, command)
@@ -133,17 +134,13 @@ def _ask_many(studio, folder, command):
     async def answer():
         result.clear()
         ask.disable()
-        try:
-            images = studio.workspace.inside(place.value or "")
-            found = await commands.json_answer(studio.program, command, folder, images, "--json", "--batch=16", limit=3600)
-        except (Error, OSError) as error:
-            with result:
-                failure(str(error))
-            return
-        finally:
-            ask.enable()
-        rows = [{"id": index, "image": studio.workspace.relative(one["image"]), **_best(one)} for index, one in enumerate(found["images"])]
-        with result:
+        with result, shown_here():
+            try:
+                images = studio.workspace.inside(place.value or "")
+                found = await commands.json_answer(studio.program, command, folder, images, "--json", "--batch=16", limit=3600)
+            finally:
+                ask.enable()
+            rows = [{"id": index, "image": studio.workspace.relative(one["image"]), **_best(one)} for index, one in enumerate(found["images"])]
             ui.table(columns=[{"name": key, "label": key, "field": key, "align": "left", "sortable": True} for key in ("image", "answer", "score")],
                      rows=rows, row_key="id", pagination=25).props("dense flat").classes("w-full")
 
@@ -277,7 +274,7 @@ def _show_activations(found):
 
 def _evaluation(studio, name, folder):
     file = folder / "evaluation.html"
-    if not file.exists():
+    if not file.is_file():
         ui.label("Evaluate the model to see its mistakes.").classes("soft")
         return
     address = f"/file?path={quote(studio.workspace.relative(file))}"
@@ -301,10 +298,10 @@ def _runs(studio, folder):
 def _files(studio, name, folder):
     """Everything that users carry away."""
     readme = folder / "README.md"
-    for file in [*reversed(_weights(studio, name)), *sorted(folder.glob("*.onnx")), *sorted(folder.glob("*.prototxt")), folder / "evaluation.json", readme]:
-        if file.exists():
-            with ui.row().classes("items-center"):
-                ui.link(file.name, f"/file?path={quote(studio.workspace.relative(file))}&download=1")
-                ui.label(f"{file.stat().st_size:,} bytes").classes("soft")
-    if readme.exists():
+    others = [pathlib.Path(file) for pattern in ("*.onnx", "*.prototxt", "evaluation.json", readme.name) for file in files_like(str(folder), pattern)]
+    for file in [*reversed(_weights(studio, name)), *others]:
+        with ui.row().classes("items-center"):
+            ui.link(file.name, f"/file?path={quote(studio.workspace.relative(file))}&download=1")
+            ui.label(f"{file.stat().st_size:,} bytes").classes("soft")
+    if readme.is_file():
         ui.markdown(readme.read_text(encoding="utf-8", errors="replace"), sanitize=True).classes("panel")

@@ -1,7 +1,6 @@
 """The button that removes what a page shows."""
 from nicegui import run, ui
 
-from ... import Error
 from ..removal import remove
 
 
@@ -9,11 +8,7 @@ def remove_button(studio, name, back):
     """Asks first, and then shows the page `back`."""
     async def act():
         dialog.close()
-        try:
-            target = await run.io_bound(remove, studio.workspace, studio.jobs, name)
-        except (Error, OSError) as error:
-            ui.notify(str(error), type="negative", timeout=0, close_button="Close", multi_line=True)
-            return
+        target = await run.io_bound(remove, studio.workspace, studio.jobs, name)
         ui.notify(f"It is now {target}.")
         ui.navigate.to(back)
 

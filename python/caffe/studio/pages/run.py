@@ -3,6 +3,7 @@ import os
 import shlex
 import signal
 import time
+from urllib.parse import quote
 
 from nicegui import run as threads
 from nicegui import ui
@@ -11,10 +12,13 @@ from ...runs.plan import read_plan
 from ...runs.processes import is_alive
 from .. import charts, drawing
 from ..storage import end_of
-from . import failure, page
+from ..workspace import files_like
+from . import page
+from .errors import every, failure, shown_here
 from .removing import remove_button
 
 _EVERY = 2  # seconds
+_MOST_BEST = 10
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -25,9 +29,8 @@ def size(count):
 
 def time_left(one):
     """Seconds to the end at the speed of the last iterations, or None."""
-    stop = one.session.get("stop_iteration")
-    series = next((found for name, found in one.series.items() if name == "train/learning_rate" and len(found) > 1), None)
-    if one.state != "running" or not stop or series is None:
+    stop, series = one.stop_iteration, one.series.get("train/learning_rate")
+    if one.state != "running" or not stop or series is None or len(series) < 2:
         return None
     steps, times = series.steps[-20:], series.times[-20:]
     rate = (steps[-1] - steps[0]) / max(times[-1] - times[0], 1e-9)
@@ -38,12 +41,29 @@ def _clock(seconds):
     return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
 
 
+def _without(words, flag):
+    """The words of a command without a flag and its value: --flag=VALUE or --flag VALUE."""
+    kept, words = [], iter(words)
+    for word in words:
+        name, _, value = word.partition("=")
+        if not word.startswith("-") or name.lstrip("-") != flag:
+            kept.append(word)
+        elif name == word:
+            next(words, None)
+    return kept
+
+
 def resume_words(session):
-    """The words after `caffe` that continue a session, run in its folder; [] if its command is not known."""
-    words = shlex.split(str(session.get("command", "")))[1:]
-    if not words:
+    """The words after `caffe` that continue a session from its newest snapshot, run in its folder; [] if it is not known to be one of
+    `caffe train`."""
+    try:
+        program, *words = shlex.split(str(session.get("command", ""))) or [""]
+    except ValueError:  # an open quote: the command was cut
         return []
-    if "--auto_resume" not in words and not any(word.lstrip("-").startswith("snapshot=") for word in words):
+    if os.path.basename(program) != "caffe" or words[:1] != ["train"]:
+        return []
+    words = _without(words, "snapshot")  # it has been passed, and --auto_resume finds the newest one
+    if "--auto_resume" not in words:
         words.append("--auto_resume")
     folder = str(session.get("folder", ""))
     if os.path.exists(os.path.join(folder, "deploy.prototxt")) and os.path.exists(os.path.join(folder, "solver.prototxt")):
@@ -57,14 +77,15 @@ def resume_words(session):
 
 
 def best_of(series):
-    """A text with the best value of each figure of a test: the smallest loss, and the largest of all others."""
-    found = []
-    for figure, values in series.items():
-        numbers = [(value, step) for value, step in zip(values.values, values.steps) if value == value]  # not NaN
-        if figure.startswith("test") and numbers:
+    """A text with the best value of the figures of a test: the smallest loss, and the largest of all others."""
+    found, tests = [], [figure for figure in series if figure.startswith("test")]
+    for figure in charts.chosen(tests)[0][:_MOST_BEST]:
+        numbers = [(value, step) for value, step in zip(series[figure].values, series[figure].steps) if value == value]  # not NaN
+        if numbers:
             value, step = min(numbers) if "loss" in figure else max(numbers, key=lambda pair: (pair[0], -pair[1]))
             found.append(f"{figure} {value:.5g} after iteration {step}")
-    return "Best: " + ", ".join(found) if found else ""
+    more = f", and {len(tests) - _MOST_BEST:,} figures more" if len(tests) > _MOST_BEST else ""
+    return "Best: " + ", ".join(found) + more if found else ""
 
 
 class _View:
@@ -72,6 +93,7 @@ class _View:
 
     def __init__(self):
         self.axis, self.is_log, self.weight = "iterations", False, 0.0
+        self.search = ""
         self.charts, self.length = {}, -1
 
 
@@ -105,14 +127,14 @@ async def show(studio, name):
     def fill(event):
         show_tab = waiting.pop(event.value, None)
         if show_tab:
-            with panels[event.value]:
+            with panels[event.value], shown_here():
                 show_tab(one)
 
     tabs.on_value_change(fill)
 
     def tell():
         state.text = one.state
-        stop = one.session.get("stop_iteration") or 0
+        stop = one.stop_iteration
         progress.value = min(1, one.iteration / stop) if stop else 0
         seconds = time_left(one)
         left.text = f"iteration {one.iteration}" + (f" of {stop}" if stop else "") + (f", {_clock(seconds)} left" if seconds is not None else "")
@@ -123,7 +145,7 @@ async def show(studio, name):
         update()
 
     tell()
-    ui.timer(_EVERY, refresh)
+    every(_EVERY, refresh)
 
 
 def _buttons(studio, one):
@@ -137,9 +159,9 @@ def _buttons(studio, one):
     async def resume():
         words = resume_words(one.session)
         if one.state == "running" or not words:
-            ui.notify("It runs already." if one.state == "running" else "The run does not say by which command it was started.", type="warning")
+            ui.notify("It runs already." if one.state == "running" else "The run does not say by which `caffe train` it was started.", type="warning")
             return
-        job = studio.jobs.add("train", f"train {name}", [studio.program, *words], str(one.session.get("folder", studio.workspace.root)), f"/runs/{name}")
+        job = studio.jobs.add("train", f"train {name}", [studio.program, *words], str(one.session.get("folder", studio.workspace.root)), f"/runs/{quote(name)}")
         ui.notify(f"Job {job.id} is queued.")
 
     name = studio.workspace.relative(one.folder)
@@ -159,19 +181,20 @@ def _curves(one):
         ui.slider(min=0, max=0.99, step=0.01, value=0, on_change=lambda event: change(weight=event.value)).props('aria-label="Smoothing"').style("width: 10rem")
         ui.toggle(["iterations", "epochs", "hours"], value="iterations", on_change=lambda event: change(axis=event.value)).props("dense no-caps unelevated")
         ui.switch("Logarithmic", on_change=lambda event: change(is_log=event.value))
+        search = ui.input(placeholder="Search figures", on_change=lambda event: change(search=event.value or "")).props(
+            'dense outlined clearable debounce=300 aria-label="Search figures"')
     best = ui.label().classes("soft")
+    note = ui.label().classes("soft")
     place = ui.element("div").classes("charts")
     empty = ui.label("No figures yet.").classes("soft")
 
-    def per_epoch():
+    def per_epoch(epochs):
         """Iterations in an epoch."""
-        epochs = one.series.get("train/epoch")
         return epochs.steps[-1] / epochs.last if epochs is not None and epochs.last else None
 
-    def option(figure):
-        series = one.series[figure]
-        axis = view.axis if view.axis != "epochs" or per_epoch() else "iterations"
-        return charts.options(figure, [(figure, charts.x_of(series, axis, per_epoch()), series.values)], axis, view.is_log, view.weight)
+    def option(figure, series, per_epoch):
+        axis = view.axis if view.axis != "epochs" or per_epoch else "iterations"
+        return charts.options(figure, [(figure, charts.x_of(series, axis, per_epoch), series.values)], axis, view.is_log, view.weight)
 
     def change(**values):
         for key, value in values.items():
@@ -179,22 +202,28 @@ def _curves(one):
         update(force=True)
 
     def update(force=False):
-        length = sum(map(len, one.series.values()))
+        series = one.series
+        length = sum(map(len, series.values()))
         if length == view.length and not force:
             return
         view.length = length
-        empty.set_visibility(not one.series)
-        best.text = best_of(one.series)
-        names = sorted(one.series, key=lambda figure: (not figure.startswith("test"), "loss" not in figure, figure))
-        for figure in names:
-            if figure == "train/epoch":
-                continue
+        empty.set_visibility(not series)
+        best.text = best_of(series)
+        names, found = charts.chosen((figure for figure in series if figure != "train/epoch"), view.search)
+        search.set_visibility(len(series) > 1)
+        note.text = f"{len(names)} of {found:,} figures are shown; search for others." if found > len(names) else ""
+        for figure in view.charts.keys() - set(names):
+            view.charts.pop(figure).delete()
+        epoch = per_epoch(series.get("train/epoch"))
+        for index, figure in enumerate(names):
+            options = option(figure, series[figure], epoch)
             if figure not in view.charts:
                 with place:
-                    view.charts[figure] = ui.echart(option(figure)).classes("chart")
+                    view.charts[figure] = ui.echart(options).classes("chart")
+                view.charts[figure].move(target_index=index)
             else:
                 view.charts[figure].options.clear()
-                view.charts[figure].options.update(option(figure))
+                view.charts[figure].options.update(options)
                 view.charts[figure].update()
 
     update()
@@ -218,15 +247,15 @@ def _plan(one):
     rows = [{"name": layer["name"], "ms": None if layer["milliseconds"] is None else round(layer["milliseconds"], 3),
              "gflop": round(layer["flops"] / 1e9, 4), "moved": round(layer["bytes"] / (1 << 20), 2), "types": ", ".join(layer["types"]),
              "steps": layer["steps"], "kernels": ", ".join(layer["kernels"])} for layer in plan["layers"]]
-    _graph(one, plan)
+    with shown_here():
+        _graph(one, plan)
     ui.table(columns=columns, rows=rows, row_key="name", pagination=25).props("dense flat wrap-cells").classes("w-full")
 
 
 def _graph(one, plan):
     try:
-        with open(os.path.join(one.folder, "train_net.prototxt"), encoding="utf-8") as text:
-            net = drawing.read_net(text.read())
-    except (OSError, ValueError):
+        net = drawing.read_net(os.path.join(one.folder, "train_net.prototxt"))
+    except FileNotFoundError:
         return
     times = {layer["name"]: layer["milliseconds"] if layer["milliseconds"] is not None else layer["flops"] for layer in plan["layers"]}
     most = max(times.values(), default=0) or 1
@@ -252,18 +281,14 @@ def _log(one):
             text.text = now
 
     refresh()
-    ui.timer(_EVERY, refresh)
+    every(_EVERY, refresh)
 
 
 def _definitions(one):
-    names = sorted(name for name in os.listdir(one.folder) if name.endswith(".prototxt"))
-    for name in names:
-        with ui.expansion(name).classes("w-full"):
-            try:
-                with open(os.path.join(one.folder, name), encoding="utf-8", errors="replace") as text:
-                    ui.code(text.read(1 << 20), language="text").classes("w-full")
-            except OSError as error:
-                failure(f"{name}: {error.strerror}")
+    for file in files_like(one.folder, "*.prototxt"):
+        with ui.expansion(os.path.basename(file)).classes("w-full"), shown_here():
+            with open(file, encoding="utf-8", errors="replace") as text:
+                ui.code(text.read(1 << 20), language="text").classes("w-full")
 
 
 def _sessions(one):

@@ -3,11 +3,12 @@ import datetime
 
 from nicegui import run, ui
 
-from ... import Error
 from ...runs.definitions import differences
 from .. import charts
+from ..messages import shown
 from ..storage import note_in
 from . import page
+from .errors import every, shown_here
 
 _EVERY = 6  # seconds
 _SHOWN_FIRST = ("test/accuracy", "test/detection_eval", "test/loss", "train/smoothed_loss")
@@ -24,10 +25,11 @@ def _row(studio, summary, notes):
     name = studio.workspace.relative(summary.folder)
     notes = note_in(notes, name)
     session = summary.session
+    figures, _ = charts.chosen(summary.figures)
     return {"id": name, "run": name, "state": summary.state, "iteration": summary.iteration, "share": summary.share,
-            "begun": str(session.get("start", "")).replace("T", " ").rstrip("Z"), "type": session.get("solver_type", ""),
-            "last": _time(summary.time), "tags": ", ".join(notes["tags"]), "note": notes["note"],
-            **{figure.replace("/", " ").replace(".", "·"): value for figure, value in summary.figures.items()}}
+            "begun": str(session.get("start", "")).replace("T", " ").rstrip("Z"), "type": str(session.get("solver_type", "")),
+            "last": _time(summary.time), "tags": shown(", ".join(notes["tags"])), "note": shown(notes["note"]),
+            **{figure.replace("/", " ").replace(".", "·"): summary.figures[figure] for figure in figures}}
 
 
 def _time(seconds):
@@ -77,9 +79,10 @@ def _columns(rows):
 async def show(studio):
     table = _Table(studio)
     rows = await run.io_bound(table.rows)
-    if not rows:
+    with ui.column() as empty:
         ui.label("No run yet").classes("title")
         ui.label("A training writes one with --run_dir, and caffe train FOLDER always. Make a model of photographs under Data.").classes("soft")
+    empty.set_visibility(not rows)
     with ui.row().classes("items-center w-full"):
         search = ui.input(placeholder="Search").props('dense outlined clearable aria-label="Search all columns"')
         compare = ui.button("Compare").props("dense no-caps unelevated")
@@ -110,13 +113,15 @@ async def show(studio):
         found = await run.io_bound(table.rows)
         if found is grid.options["rowData"]:
             return
-        new = {row["id"]: row for row in found}
-        old = {row["id"]: row for row in grid.options["rowData"]}
-        changed = {"update": [row for name, row in new.items() if name in old and old[name] != row],
-                   "add": [row for name, row in new.items() if name not in old], "remove": [row for name, row in old.items() if name not in new]}
-        if any(changed.values()):
-            grid.options["rowData"] = found
-            grid.run_grid_method("applyTransaction", changed)
+        empty.set_visibility(not found)
+        columns, before = _columns(found), {row["id"]: row for row in grid.options["rowData"]}
+        if columns != grid.options["columnDefs"]:
+            grid.run_grid_method("setGridOption", "columnDefs", columns)
+        if {row["id"] for row in found} != before.keys():
+            grid.run_grid_method("setGridOption", "rowData", found)  # a transaction would show added rows twice
+        elif changed := [row for row in found if row != before[row["id"]]]:
+            grid.run_grid_method("applyTransaction", {"update": changed})
+        grid.options.update(columnDefs=columns, rowData=found)
 
     async def show_comparison():
         await _compare(studio, comparison, await chosen())
@@ -124,7 +129,7 @@ async def show(studio):
     grid.on("selectionChanged", select)
     grid.on("cellValueChanged", note)
     compare.on_click(show_comparison)
-    ui.timer(_EVERY, refresh)
+    every(_EVERY, refresh)
     hidden = ui.element("div").style("display: none").props("aria-hidden=true")
     ui.timer(1, lambda: _load_charts(hidden), once=True)
 
@@ -140,16 +145,12 @@ async def _compare(studio, place, names):
     place.clear()
     if not names:
         return
-    try:
+    with place, shown_here():
         runs = await run.io_bound(lambda: [studio.workspace.run(name) for name in names])
         fields = await run.io_bound(differences, [one.folder for one in runs])
-    except (Error, OSError) as error:
-        with place:
-            ui.label(str(error))
-        return
-    figures = list(dict.fromkeys(figure for one in runs for figure in one.series))
-    figures.sort(key=lambda figure: (figure not in _SHOWN_FIRST, not figure.startswith("test"), figure))
-    with place:
+        series = [one.series for one in runs]
+        figures, count = charts.chosen(dict.fromkeys(figure for found in series for figure in found))
+        figures.sort(key=lambda figure: figure not in _SHOWN_FIRST)
         ui.label("Differences").classes("title")
         if fields:
             columns = [{"name": "field", "label": "field", "field": "field", "align": "left", "sortable": True}]
@@ -158,7 +159,9 @@ async def _compare(studio, place, names):
                      row_key="field", pagination=20).props("dense flat").classes("w-full")
         else:
             ui.label("Solver and net are the same.").classes("soft")
+        if count > len(figures):
+            ui.label(f"{len(figures)} of {count:,} figures are shown.").classes("soft")
         with ui.element("div").classes("charts"):
             for figure in figures:
-                curves = [(name, *one.series[figure]) for name, one in zip(names, runs) if figure in one.series]
+                curves = [(name, *found[figure]) for name, found in zip(names, series) if figure in found]
                 ui.echart(charts.options(figure, curves)).classes("chart")

@@ -1,13 +1,13 @@
 """Sweeps: which there are, their trials, and a form that queues one."""
 import pathlib
-import shlex
 from urllib.parse import quote
 
 from nicegui import ui
 
-from ... import Error, InvalidArgument
+from ... import InvalidArgument
 from .. import commands
-from . import failure, page
+from . import page
+from .errors import every
 
 _EVERY = 10  # seconds
 _SAMPLERS = {"tpe": "tpe: learns from the trials before", "random": "random", "grid": "grid: all combinations"}
@@ -43,22 +43,18 @@ def _form(studio):
 
         async def queue():
             words = [line.strip() for line in (fields.value or "").splitlines() if line.strip()]
+            if not words or any(word.startswith("-") or "=" not in word for word in words):
+                raise InvalidArgument("give lines such as base_lr=0.001..0.1:log")
+            folder = f"{model.value}/sweep"
+            if pathlib.Path(studio.workspace.inside(folder)).exists():
+                raise InvalidArgument(f"{folder}: is there already; move it away, or continue it on its page")
+            button.disable()
             try:
-                if not words or any(word.startswith("-") or "=" not in word for word in words):
-                    raise InvalidArgument("give lines such as base_lr=0.001..0.1:log")
-                folder = f"{model.value}/sweep"
-                if pathlib.Path(studio.workspace.inside(folder)).exists():
-                    raise InvalidArgument(f"{folder}: is there already; move it away, or continue it on its page")
-                button.disable()
                 await commands.look("sweep", studio.workspace.inside(model.value), *words)
-            except (Error, OSError) as error:
-                ui.notify(str(error), type="negative", multi_line=True)
-                return
             finally:
                 button.enable()
-            job = studio.jobs.add("sweep", f"sweep of {model.value}", [studio.program, "sweep", model.value, *words, f"--trials={int(trials.value or 16)}",
-                                  f"--sampler={sampler.value}", f"--pruner={pruner.value}"], studio.workspace.root, f"/sweeps/{quote(folder)}")
-            ui.notify(f"Job {job.id} is queued.")
+            _queue(studio, folder, f"sweep of {model.value}", model.value, *words, f"--trials={int(trials.value or 16)}", f"--sampler={sampler.value}",
+                   f"--pruner={pruner.value}")
 
         button = ui.button("Sweep", on_click=queue).props("no-caps unelevated")
 
@@ -79,18 +75,12 @@ async def show_one(studio, name):
         stamp = (folder / "journal.log").stat().st_mtime_ns
         if seen.get("stamp") == stamp:
             return
-        try:
-            await commands.answer(studio.program, "sweep", folder)  # writes its page
-        except (Error, OSError) as error:
-            place.clear()
-            with place:
-                failure(str(error))
-            return
+        await commands.answer(studio.program, "sweep", folder)  # writes its page
         seen["stamp"] = stamp
         _show_page(studio, folder, place, stamp)
 
     await refresh()
-    ui.timer(_EVERY, refresh)
+    every(_EVERY, refresh)
 
 
 def _show_page(studio, folder, place, stamp):
@@ -106,9 +96,15 @@ def _show_page(studio, folder, place, stamp):
 
 
 def _continue(studio, name):
-    waiting = [job for job, state in studio.jobs.all() if job.kind == "sweep" and state in ("queued", "running") and name in shlex.join(job.words)]
+    _queue(studio, name, f"sweep {name}", name, "--resume")
+
+
+def _queue(studio, name, title, *words):
+    """Queues a job that fills the folder of a sweep, unless there is one."""
+    result = f"/sweeps/{quote(name)}"
+    waiting = [job for job, state in studio.jobs.all() if job.kind == "sweep" and state in ("queued", "running") and job.result == result]
     if waiting:
-        ui.notify(f"Job {waiting[0].id} continues it already.", type="warning")
+        ui.notify(f"Job {waiting[0].id} works on {name} already.", type="warning")
         return
-    job = studio.jobs.add("sweep", f"sweep {name}", [studio.program, "sweep", name, "--resume"], studio.workspace.root, f"/sweeps/{quote(name)}")
+    job = studio.jobs.add("sweep", title, [studio.program, "sweep", *words], studio.workspace.root, result)
     ui.notify(f"Job {job.id} is queued.")

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 from nicegui import run, ui
 
-from ... import Error
+from ..messages import shown
 
 _MOST_NAMES = 200
 
@@ -21,12 +21,9 @@ def show(studio, name):
         button.disable()
         try:
             version = await run.io_bound(studio.versions.record, name, studio.workspace.inside(name))
-        except (Error, OSError) as error:
-            ui.notify(str(error), type="negative", multi_line=True)
-            return
         finally:
             button.enable()
-        ui.notify(f"The set is at version {version.number}.")
+        ui.notify(f"The set is at version {version.number}." + _left_out(version), multi_line=True)
         await read()
 
     async def read():
@@ -42,6 +39,14 @@ def show(studio, name):
                  "Making a model records one. It keeps no copies of the images.").classes("soft")
         place = ui.column().classes("w-full")
         button = ui.button("Look for changes", on_click=record).props("dense outline no-caps")
+
+
+def _left_out(version):
+    """A sentence about what is no file, "" if there is nothing of the kind."""
+    if not version.skipped:
+        return ""
+    more = f" and {len(version.skipped) - 3:,} more" if len(version.skipped) > 3 else ""
+    return shown(f" Left out, as they are no regular files: {', '.join(version.skipped[:3])}{more}.")
 
 
 def _fill(place, versions):
@@ -61,11 +66,13 @@ def _row(version, before):
         for model in version.models:
             ui.link(model, f"/models/{quote(model)}").classes("soft")
     with ui.expansion(title).props("dense").classes("w-full"):
+        if version.skipped:
+            ui.label(_left_out(version)).classes("soft")
         if not before:
             ui.label("The first version.").classes("soft")
             return
         for names, word in ((added, "added"), (removed, "removed"), (changed, "changed")):
             for file in names[:_MOST_NAMES]:
-                ui.label(f"{word}: {file}").classes("soft")
+                ui.label(shown(f"{word}: {file}")).classes("soft")
             if len(names) > _MOST_NAMES:
                 ui.label(f"{word}: {len(names) - _MOST_NAMES:,} more").classes("soft")
