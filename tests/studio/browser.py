@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 
 import caffe
 from caffe._listening import listen
-from caffe.studio.__main__ import _hosts
+from caffe._listening import local_hosts
 from caffe.studio.server import Jobs, Studio, Workspace, make_app
 
 LIMIT = 300_000  # milliseconds, which only end a test that hangs
@@ -52,7 +52,7 @@ def served(root, jobs=1):
     port = listening.getsockname()[1]
     workspace = Workspace(root)
     studio = Studio(workspace, Jobs(workspace.path("jobs"), jobs), PROGRAM or "caffe")
-    server = uvicorn.Server(uvicorn.Config(make_app(studio, "token", port, _hosts("127.0.0.1", port)), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(make_app(studio, "token", port, local_hosts("127.0.0.1", port)), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

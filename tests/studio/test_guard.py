@@ -5,7 +5,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from caffe.studio.__main__ import _hosts, query_of
+from caffe._listening import local_hosts
+from caffe.studio.__main__ import query_of
 from caffe.studio.guard import Guard
 
 HOSTS = {"127.0.0.1:8050", "localhost:8050", "[::1]:8050"}
@@ -32,11 +33,11 @@ def test_any_token_can_be_printed_and_kept(token):
 
 
 def test_browsers_leave_out_the_usual_port():
-    hosts = _hosts("127.0.0.1", 80)
+    hosts = local_hosts("127.0.0.1", 80)
     browser = TestClient(Guard(PlainTextResponse("inside"), "secret", 80, hosts), base_url="http://127.0.0.1:80", follow_redirects=False)
     assert browser.get("/?token=secret").status_code == 303
     assert browser.get("/", headers={"Host": "localhost:80"}).text == "inside"
-    assert "localhost" not in _hosts("127.0.0.1", 8050)
+    assert "localhost" not in local_hosts("127.0.0.1", 8050)
 
 
 @pytest.mark.parametrize("headers", [{}, {"Cookie": "cortado_studio_8050=public"}, {"Cookie": "cortado_studio_8051=secret"}, {"Cookie": ";;=;\x7f"}])

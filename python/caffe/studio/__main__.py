@@ -6,7 +6,7 @@ import sys
 from urllib.parse import quote
 
 from .. import Unsupported
-from .._listening import listen, url_of
+from .._listening import listen, local_hosts, url_of
 from .._output import run_command
 
 
@@ -19,14 +19,6 @@ def _parser():
     parser.add_argument("--token", default="")
     parser.add_argument("--jobs", type=int, default=1)
     return parser
-
-
-def _hosts(host, port):
-    """Names in addresses that reach a server on this machine only; None if others shall reach it too."""
-    if host not in ("127.0.0.1", "localhost", "::1"):
-        return None
-    names = ("127.0.0.1", "localhost", "[::1]")
-    return {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())  # browsers leave out the usual port
 
 
 def query_of(token):
@@ -48,7 +40,7 @@ def _run(options):
     token = options.token or os.environ.get("CAFFE_STUDIO_TOKEN", "") or secrets.token_urlsafe(16)
     workspace = Workspace(options.folder)
     studio = Studio(workspace, Jobs(workspace.path("jobs"), options.jobs), options.program)
-    app = make_app(studio, token, port, _hosts(options.host, port))
+    app = make_app(studio, token, port, local_hosts(options.host, port))
     listening.listen()  # what comes before uvicorn runs waits
     print(f"{url_of(listening)}/{query_of(token)}\nCtrl-C ends; jobs go on.", flush=True)
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2, ws_max_size=64 << 20)
