@@ -364,5 +364,26 @@ TEST_F(DataImportTest, PhotographsAreStoredUpright) {
   EXPECT_EQ(records.at("00000001_dog/0.jpg").height(), 20);
 }
 
+// The layer that reads the records would not turn them.
+TEST_F(DataImportTest, PngAndWebpAreStoredUpright) {
+  const std::string block("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0", 26);
+  constexpr size_t kAfterPngHeader = 33;
+  Image("photos/cat/0.png", Plain(10, 20, 30));
+  Write("photos/cat/0.png", Read("photos/cat/0.png")
+                                .insert(kAfterPngHeader, std::string("\0\0\0\x1a", 4) + "eXIf" +
+                                                             block + "\xd6\x67\x4b\x69"));
+  Image("photos/dog/0.webp", Plain(10, 20, 30));
+  Write("photos/dog/0.webp",
+        Read("photos/dog/0.webp") + "EXIF" + std::string("\x1a\0\0\0", 4) + block);
+  Import("photos db");
+  for (const auto& [key, datum] : Records("db")) {
+    EXPECT_EQ(datum.height(), 30) << key;
+    EXPECT_EQ(datum.width(), 20) << key;
+    const cv::Mat pixels = cv::imdecode(
+        std::vector<uint8_t>(datum.data().begin(), datum.data().end()), cv::IMREAD_UNCHANGED);
+    EXPECT_EQ(pixels.rows, 30) << key;
+  }
+}
+
 }  // namespace
 }  // namespace caffe

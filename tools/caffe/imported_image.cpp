@@ -29,7 +29,7 @@ bool IsFitToStore(const std::string& format, std::string_view file) {
 
 // Applies the options. Returns true if the pixels now differ from the file's.
 bool Change(std::string_view file, const ImportOptions& options, data::Image* image) {
-  // Data layers ignore EXIF, so its orientation is applied here.
+  // Data layers ignore Exif, so its orientation is applied here.
   const bool decodes_again =
       image->extents.channels != (options.gray ? 1 : 3) || data::ExifOrientation(file) != 1;
   if (decodes_again) {

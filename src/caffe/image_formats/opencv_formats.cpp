@@ -14,9 +14,10 @@
 namespace caffe::data {
 namespace {
 
+// Versions of OpenCV turn images of different formats upright, so our caller turns them.
 int OpenCvFlags(ColorMode mode) {
-  return mode == ColorMode::kColor  ? cv::IMREAD_COLOR
-         : mode == ColorMode::kGray ? cv::IMREAD_GRAYSCALE
+  return mode == ColorMode::kColor  ? cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION
+         : mode == ColorMode::kGray ? cv::IMREAD_GRAYSCALE | cv::IMREAD_IGNORE_ORIENTATION
                                     : cv::IMREAD_UNCHANGED;
 }
 

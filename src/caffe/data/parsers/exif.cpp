@@ -50,13 +50,11 @@ int OrientationInBlock(std::string_view block) {
   return kUpright;
 }
 
-}  // namespace
+constexpr std::string_view kExif("Exif\0\0", 6);
 
-int ExifOrientation(std::string_view file) {
-  constexpr std::string_view kExif("Exif\0\0", 6);
-  constexpr uint32_t kStart = 0xffd8, kApplication = 0xffe1, kFirst = 0xffc0, kScan = 0xffda;
+int OrientationInJpeg(std::string_view file) {
+  constexpr uint32_t kApplication = 0xffe1, kFirst = 0xffc0, kScan = 0xffda;
   const TiffNumbers numbers(file, /*is_little_endian=*/false);
-  if (numbers.At(0, 2) != kStart) return kUpright;
   for (size_t at = 2;;) {
     const auto marker = numbers.At(at, 2), length = numbers.At(at + 2, 2);
     if (marker == 0xffff) {  // the first byte may be repeated
@@ -69,6 +67,44 @@ int ExifOrientation(std::string_view file) {
       return OrientationInBlock(segment.substr(kExif.size()));
     at += 2 + size_t{*length};
   }
+}
+
+// Chunks have a type of 4 letters, the number of bytes of the content, and the content.
+struct ChunkFormat {
+  size_t first;   // where the first chunk begins
+  size_t length;  // where its length is, from its beginning on
+  size_t type;    // where its type is
+  size_t unit;    // the content's end is rounded up to this
+  size_t check;   // bytes of a checksum after the content
+  bool is_little_endian;
+  std::string_view exif;  // the type of the chunk with Exif data
+};
+constexpr ChunkFormat kPng{8, 0, 4, 1, 4, false, "eXIf"};
+constexpr ChunkFormat kWebp{12, 4, 0, 2, 0, true, "EXIF"};
+
+int OrientationInChunks(std::string_view file, const ChunkFormat& format) {
+  constexpr size_t kHead = 8;
+  const TiffNumbers numbers(file, format.is_little_endian);
+  for (size_t at = format.first;;) {
+    const auto length = numbers.At(at + format.length, 4);
+    if (!length || at + kHead > file.size()) return kUpright;
+    if (file.substr(at + format.type, 4) == format.exif) {
+      std::string_view block = file.substr(at + kHead, *length);
+      if (block.starts_with(kExif)) block.remove_prefix(kExif.size());  // some programs write it
+      return OrientationInBlock(block);
+    }
+    at += kHead + (size_t{*length} + format.unit - 1) / format.unit * format.unit + format.check;
+  }
+}
+
+}  // namespace
+
+int ExifOrientation(std::string_view file) {
+  if (file.starts_with("\xff\xd8")) return OrientationInJpeg(file);
+  if (file.starts_with("\x89PNG\r\n\x1a\n")) return OrientationInChunks(file, kPng);
+  if (file.starts_with("RIFF") && file.substr(0, 12).ends_with("WEBP"))
+    return OrientationInChunks(file, kWebp);
+  return kUpright;
 }
 
 }  // namespace caffe::data

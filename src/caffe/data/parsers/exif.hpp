@@ -7,8 +7,9 @@
 
 namespace caffe::data {
 
-// Returns the Exif orientation of a JPEG file, 1 to 8, which tells how to rotate or flip its
-// pixels. Returns 1 (unchanged) if it cannot be read or the file is not a JPEG file.
+// Returns the Exif orientation of a JPEG, PNG or WebP file, 1 to 8, which tells how to rotate or
+// flip its pixels. Returns 1 (unchanged) if it cannot be read, and for files of all other formats;
+// TIFF's decoder itself turns the pixels.
 CAFFE_EXPORT int ExifOrientation(std::string_view file);
 
 }  // namespace caffe::data

@@ -172,7 +172,7 @@ struct ImageDecoder::Impl {
   ImageView DecodeOther(std::string_view file) {
     if (IsGif(file)) return DecodeAnyGif(file);
     const ImageExtents extents = ImageFormats::Get().Decode(file, mode, &pixels);
-    return {extents, pixels.data(), nullptr, /*interleaved=*/true};
+    return Upright({extents, pixels.data(), nullptr, /*interleaved=*/true}, OrientationOf(file));
   }
 
   ImageView DecodeAnyGif(std::string_view file) {

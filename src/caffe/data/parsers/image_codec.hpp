@@ -15,7 +15,7 @@
 namespace caffe::data {
 
 // As with cv::imread, kColor and kGray rotate an image upright according to its Exif data, and
-// kAsStored does not. For 16-bit samples, all modes return the upper 8 bits.
+// kAsStored does not, except for TIFF. For 16-bit samples, all modes return the upper 8 bits.
 enum class ColorMode {
   kAsStored,  // 1 channel for grey images, 3 (BGR) or 4 (BGRA) for colour
   kColor,     // 3 channels, BGR

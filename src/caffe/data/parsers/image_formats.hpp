@@ -17,7 +17,8 @@ class ImageFormats {
  public:
   virtual ~ImageFormats() = default;
 
-  // Decodes into `pixels`, interleaved bytes. Throws IoError with the reason.
+  // Decodes into `pixels`, interleaved bytes, as they are stored: only TIFF is turned upright.
+  // Throws IoError with the reason.
   virtual ImageExtents Decode(std::string_view file, ColorMode mode,
                               std::vector<uint8_t>* pixels) const = 0;
   // Returns a file of the type that `extension` names; empty if the type is unknown.
