@@ -29,9 +29,13 @@ def files(tmp_path):
     return write_net(tmp_path, "classes", CLASSES)
 
 
+def model(name, net, weights):
+    return [f"--model={name}", f"--net={net}", f"--weights={weights}", "--labels=", "--info="]
+
+
 def start(files, *options):
     """A server, and its host and port."""
-    words = ["--model", "classes", *files, "", "", "--port", "0", *options]
+    words = [*model("classes", *files), "--port", "0", *options]
     code = f"import sys; from caffe.serving.__main__ import main; sys.exit(main({words!r}))"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
     line = process.stdout.readline()
@@ -103,7 +107,7 @@ def test_it_ends_by_a_signal(server, number):
 
 def test_a_port_that_is_taken(server, files):
     port = server[1].split(":")[1]
-    words = ["--model", "classes", *files, "", "", "--port", port]
+    words = [*model("classes", *files), "--port", port]
     code = f"import sys; from caffe.serving.__main__ import main; sys.exit(main({words!r}))"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
     assert done.returncode == 1

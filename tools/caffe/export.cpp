@@ -72,23 +72,22 @@ class Export : public Command {
     RequireModel(model_);
     TakeFolder();
     Require(!output_.empty(), "--output is missing; give the file to write");
-    std::vector<std::string> words = {"export", model_};
-    if (!weights_.empty()) words.push_back(weights_);
-    for (const auto& [option, value] :
-         std::vector<std::pair<std::string, std::string>>{{"--output", output_},
-                                                          {"--profile", profile_},
-                                                          {"--detection", detection_},
-                                                          {"--int8", int8_},
-                                                          {"--keep-float", keep_float_},
-                                                          {"--inputs", inputs_},
-                                                          {"--tolerance", tolerance_}}) {
-      if (!value.empty()) words.insert(words.end(), {option, value});
-    }
-    if (batch_) words.insert(words.end(), {"--batch", StrCat(*batch_)});
-    if (opset_) words.insert(words.end(), {"--opset", StrCat(*opset_)});
+    std::vector<std::string> words = {"export"};
+    AddOptions({{"--output", output_},
+                {"--profile", profile_},
+                {"--detection", detection_},
+                {"--int8", int8_},
+                {"--keep-float", keep_float_},
+                {"--inputs", inputs_},
+                {"--tolerance", tolerance_},
+                {"--batch", batch_ ? StrCat(*batch_) : ""},
+                {"--opset", opset_ ? StrCat(*opset_) : ""}},
+               &words);
     if (finds_sensitive_) words.push_back("--find-sensitive");
     if (allow_unsupported_) words.push_back("--allow-unsupported");
     if (check_ != "auto") words.push_back(check_ == "yes" ? "--check" : "--no-check");
+    words.insert(words.end(), {"--", model_});
+    if (!weights_.empty()) words.push_back(weights_);
     BecomePython("export", "caffe.onnx", std::move(words));
   }
 

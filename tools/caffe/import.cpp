@@ -1,5 +1,6 @@
 // caffe import: converts a net from another program's format.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/caffe/command.hpp"
@@ -32,7 +33,8 @@ class Import : public Command {
     app.add_option("--preprocessing", preprocessing_,
                    "What the model's users do to images; the net then takes them as Caffe's data "
                    "layers give them, and knows its mean")
-        ->type_name("torchvision|0..1|-1..1");
+        ->type_name("torchvision|0..1|-1..1")
+        ->check(CLI::Validator(CLI::IsMember({"torchvision", "0..1", "-1..1"})).description(""));
     app.add_option("--tolerance", tolerance_,
                    "Largest difference from onnxruntime's outputs, relative to the largest number")
         ->type_name("X")
@@ -40,11 +42,13 @@ class Import : public Command {
   }
 
   void Run() override {
-    std::vector<std::string> words = {"import", "--output", output_, "--tolerance", tolerance_};
-    for (const std::string& shape : shapes_) words.insert(words.end(), {"--shape", shape});
-    if (!module_.empty()) words.push_back("--module=" + module_);
-    if (!preprocessing_.empty())
-      words.push_back("--preprocessing=" + preprocessing_);  // "-1..1" must not look like a flag
+    std::vector<std::string> words = {"import"};
+    AddOptions({{"--output", output_},
+                {"--tolerance", tolerance_},
+                {"--module", module_},
+                {"--preprocessing", preprocessing_}},
+               &words);
+    for (const std::string& shape : shapes_) AddOptions({{"--shape", shape}}, &words);
     if (!model_.empty()) words.insert(words.end(), {"--", model_});
     BecomePython("import", "caffe.onnx", std::move(words));
   }

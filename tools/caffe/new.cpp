@@ -54,19 +54,21 @@ class New : public Command {
 
   void Run() override {
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-    std::vector<std::string> words = {"--program", program, "--seed", StrCat(seed_)};
+    std::vector<std::string> words;
+    AddOptions({{"--program", program}, {"--seed", StrCat(seed_)}}, &words);
     if (lists_nets_) {
       words.push_back("--nets");
       BecomePython("new", "caffe.model_folder", std::move(words));
     }
     Require(!images_.empty(), "give the folder of the images: caffe new photos");
-    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
-             {"--output", output_}, {"--net", net_}, {"--from", from_}, {"--val", val_}}) {
-      if (!value.empty()) words.insert(words.end(), {option, value});
-    }
-    if (size_) words.insert(words.end(), {"--size", StrCat(*size_)});
-    if (batch_) words.insert(words.end(), {"--batch", StrCat(*batch_)});
-    if (epochs_) words.insert(words.end(), {"--epochs", StrCat(*epochs_)});
+    AddOptions({{"--output", output_},
+                {"--net", net_},
+                {"--from", from_},
+                {"--val", val_},
+                {"--size", size_ ? StrCat(*size_) : ""},
+                {"--batch", batch_ ? StrCat(*batch_) : ""},
+                {"--epochs", epochs_ ? StrCat(*epochs_) : ""}},
+               &words);
     words.insert(words.end(), {"--", images_});
     BecomePython("new", "caffe.model_folder", std::move(words));
   }

@@ -1,7 +1,9 @@
 // Runs commands that are written in Python, in package `caffe`.
 #pragma once
 
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace caffe::tools {
@@ -12,5 +14,10 @@ namespace caffe::tools {
 // started.
 [[noreturn]] void BecomePython(const std::string& command, const std::string& module,
                                std::vector<std::string> arguments);
+
+// Appends OPTION=VALUE, which is one word, so that a value may begin with a dash. Options with an
+// empty value are left out.
+void AddOptions(std::initializer_list<std::pair<const char*, std::string>> options,
+                std::vector<std::string>* words);
 
 }  // namespace caffe::tools

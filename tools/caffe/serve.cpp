@@ -60,24 +60,19 @@ class Serve : public Command {
             " are given; give folders, which hold their own");
     std::vector<std::string> words;
     for (const std::string& model : models_) AddModelWords(model, &words);
-    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
-             {"--host", host_},
-             {"--token", token_},
-             {"--precision",
-              net_flags_.precision ? Precision_Name(*net_flags_.precision) : std::string()}}) {
-      if (!value.empty()) words.insert(words.end(), {option, value});
-    }
-    for (const auto& [option, value] :
-         std::vector<std::pair<std::string, int>>{{"--port", port_},
-                                                  {"--max_batch", max_batch_},
-                                                  {"--max_delay_ms", max_delay_},
-                                                  {"--max_queue", max_queue_},
-                                                  {"--max_request_mb", max_request_},
-                                                  {"--instances", instances_}})
-      words.insert(words.end(), {option, StrCat(value)});
+    AddOptions({{"--host", host_},
+                {"--token", token_},
+                {"--precision", net_flags_.precision ? Precision_Name(*net_flags_.precision) : ""},
+                {"--port", StrCat(port_)},
+                {"--max_batch", StrCat(max_batch_)},
+                {"--max_delay_ms", StrCat(max_delay_)},
+                {"--max_queue", StrCat(max_queue_)},
+                {"--max_request_mb", StrCat(max_request_)},
+                {"--instances", StrCat(instances_)}},
+               &words);
     if (const std::vector<int> gpus = ParseGpus(gpu_); !gpus.empty()) {
       Require(gpus.size() == 1, "--gpu is '", gpu_, "'; give the number of one GPU");
-      words.insert(words.end(), {"--gpu", StrCat(gpus[0])});
+      AddOptions({{"--gpu", StrCat(gpus[0])}}, &words);
     }
     DivideCores();
     BecomePython("serve", "caffe.serving", std::move(words));
@@ -98,7 +93,8 @@ class Serve : public Command {
         ->default_str(StrCat(*value));
   }
 
-  // --model with name, net, weights, file of class names and file of preprocessing.
+  // Name, net, weights, file of class names and file of preprocessing: each option of each model,
+  // as the package pairs them by their order.
   void AddModelWords(const std::string& text, std::vector<std::string>* words) const {
     std::error_code ignored;
     const size_t equals = fs::exists(text, ignored) ? std::string::npos : text.find('=');
@@ -118,7 +114,8 @@ class Serve : public Command {
       if (fs::exists(file, ignored)) info = file.string();
     }
     Require(fs::exists(net, ignored), net, ": there is no such file or folder");
-    words->insert(words->end(), {"--model", name, net, weights, labels, info});
+    words->insert(words->end(), {"--model=" + name, "--net=" + net, "--weights=" + weights,
+                                 "--labels=" + labels, "--info=" + info});
   }
 
   // Each instance computes with OpenMP threads of its own.

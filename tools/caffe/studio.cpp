@@ -32,12 +32,13 @@ class Studio : public Command {
   void Run() override {
     Require(0 <= port_ && port_ <= 65535, "--port is ", port_, "; give 0 to 65535");
     Require(1 <= jobs_ && jobs_ <= 1024, "--jobs is ", jobs_, "; give 1 to 1024");
-    std::vector<std::string> words = {
-        "--program", std::filesystem::read_symlink("/proc/self/exe").string(),
-        "--host",    host_,
-        "--port",    StrCat(port_),
-        "--jobs",    StrCat(jobs_)};
-    if (!token_.empty()) words.insert(words.end(), {"--token", token_});
+    std::vector<std::string> words;
+    AddOptions({{"--program", std::filesystem::read_symlink("/proc/self/exe").string()},
+                {"--host", host_},
+                {"--port", StrCat(port_)},
+                {"--jobs", StrCat(jobs_)},
+                {"--token", token_}},
+               &words);
     words.insert(words.end(), {"--", folder_});
     BecomePython("studio", "caffe.studio", std::move(words));
   }

@@ -57,29 +57,28 @@ class Sweep : public Command {
     Require(!jobs_ || (1 <= *jobs_ && *jobs_ <= 1024), "--jobs is ", jobs_.value_or(0),
             "; give 1 to 1024");
     Require(seed_ >= 0, "--seed is ", seed_, "; give a number from 0 on");
-    std::vector<std::string> words = {"--program", fs::read_symlink("/proc/self/exe").string(),
-                                      "--seed", StrCat(seed_)};
+    std::vector<std::string> words;
+    AddOptions(
+        {{"--program", fs::read_symlink("/proc/self/exe").string()}, {"--seed", StrCat(seed_)}},
+        &words);
     std::error_code ignored;
     if (fs::exists(fs::path(solver_) / "solver.prototxt", ignored)) {
       if (output_.empty()) output_ = (fs::path(solver_) / "sweep").string();
-      words.insert(words.end(), {"--working", fs::absolute(solver_).string()});
+      AddOptions({{"--working", fs::absolute(solver_).string()}}, &words);
       output_ = fs::absolute(output_).string();
       solver_ = "solver.prototxt";
     }
     std::string gpus;
     for (const int gpu : ParseGpus(gpu_)) gpus += StrCat(gpus.empty() ? "" : ",", gpu);
-    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
-             {"--output", output_},
-             {"--metric", metric_},
-             {"--sampler", sampler_},
-             {"--pruner", pruner_},
-             {"--gpus", gpus},
-             {"--precision",
-              net_flags_.precision ? Precision_Name(*net_flags_.precision) : std::string()}}) {
-      if (!value.empty()) words.insert(words.end(), {option, value});
-    }
-    if (trials_) words.insert(words.end(), {"--trials", StrCat(*trials_)});
-    if (jobs_) words.insert(words.end(), {"--jobs", StrCat(*jobs_)});
+    AddOptions({{"--output", output_},
+                {"--metric", metric_},
+                {"--sampler", sampler_},
+                {"--pruner", pruner_},
+                {"--gpus", gpus},
+                {"--precision", net_flags_.precision ? Precision_Name(*net_flags_.precision) : ""},
+                {"--trials", trials_ ? StrCat(*trials_) : ""},
+                {"--jobs", jobs_ ? StrCat(*jobs_) : ""}},
+               &words);
     if (resumes_) words.push_back("--resume");
     words.insert(words.end(), {"--", solver_});
     words.insert(words.end(), parameters_.begin(), parameters_.end());

@@ -14,11 +14,13 @@ from ..proto import caffe_pb2
 
 
 _LEAST_CONNECTIONS = 1024  # that may be open, busy or not
+_PARTS = ("model", "net", "weights", "labels", "info")  # name, net, weights, class names and preprocessing of a model
 
 
 def _parser():
     parser = argparse.ArgumentParser(prog="caffe serve", description=__doc__)
-    parser.add_argument("--model", nargs=5, action="append", metavar=("NAME", "NET", "WEIGHTS", "LABELS", "INFO"), required=True)
+    for part in _PARTS:
+        parser.add_argument(f"--{part}", action="append", required=True, help="each model's; may be empty, as in --labels=")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--token", default="")
@@ -67,7 +69,8 @@ def _run(options):
     listening = listen(options.host, options.port)
     _use(options.gpu)
     models = [Model(name, net, weights, max_batch=options.max_batch, precision=options.precision, labels=read_names(labels) if labels else (),
-                    info=_info(info), pads=options.gpu is not None) for name, net, weights, labels, info in options.model]
+                    info=_info(info), pads=options.gpu is not None) for name, net, weights, labels, info
+              in zip(*(getattr(options, part) for part in _PARTS))]
     for model in models:
         if not model.name or "/" in model.name:
             raise InvalidArgument(f"a model's name is '{model.name}', which has no address; give another one, as in caffe serve cats=a_model")
