@@ -195,3 +195,17 @@ layer { name: "norm" type: "BatchNorm" bottom: "conv" top: "norm" batch_norm_par
     assert done.returncode == 0 and "output norm 2x4x6x6, not compared: the net gives no number but NaN" in done.stdout
     done = _caffe(tmp_path, *arguments, "--check", "yes")
     assert done.returncode == 1 and "output 'norm' of the net is nothing but NaN" in done.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", bytes(range(200))])
+def test_a_file_that_is_no_model_is_named(tmp_path, content):
+    (tmp_path / "net.onnx").write_bytes(content)
+    done = _caffe(tmp_path, "import", "net.onnx", "--output", "net")
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if "net.onnx" in line] == [done.stderr.strip()], done.stderr
+
+
+def test_a_preprocessing_that_there_is_not(tmp_path):
+    done = _caffe(tmp_path, "import", "net.onnx", "--output", "net", "--preprocessing=nope")
+    assert done.returncode == 1 and "--preprocessing: nope not in {torchvision,0..1,-1..1}" in done.stderr
+    assert "usage" not in done.stderr

@@ -115,7 +115,7 @@ def _export(options):
     is_caffe = options.profile is not None and load_profile(options.profile).format == "caffe"
     file = with_extension(options.output, ".prototxt" if is_caffe else ".onnx")
     for written in (file, weights_beside(file)) if is_caffe else (file,):
-        require_other(written, options.net, *(options.weights or "").split(","), options.inputs, options.int8)
+        require_other(written, options.net, options.weights, options.inputs, options.int8)
     report = export(options.net, file, options.weights, opset=options.opset, detection=options.detection,
                     check=options.check, inputs=inputs, tolerance=options.tolerance, profile=options.profile,
                     allow_unsupported=options.allow_unsupported, batch=options.batch, int8=options.int8,
@@ -155,7 +155,11 @@ def _import(options):
         for name, shape in shapes:
             if not name:
                 raise InvalidArgument(f"--shape={','.join(map(str, shape))} names no input; write --shape=INPUT=N,C,H,W")
-        result = import_model(model, net, weights, shapes=dict(shapes), tolerance=options.tolerance, preprocessing=options.preprocessing)
+        try:
+            result = import_model(model, net, weights, shapes=dict(shapes), tolerance=options.tolerance, preprocessing=options.preprocessing)
+        except InvalidArgument as error:
+            given = options.model or options.module
+            raise error if str(error).startswith(given) else InvalidArgument(f"{given}: {error}") from None
     for name, difference in result.differences.items():
         print(f"output {name} {_shape(result.net.blobs[name].shape)}, largest difference {difference:.2g}")
     print(f"wrote {net} and {weights}: {len(result.net.layers)} layers")
