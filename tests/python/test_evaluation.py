@@ -71,6 +71,21 @@ class TestClasses:
         by_hand = (0 * 1 + 0.2 * 1 + 0.45 * 1 + abs(2.9 / 3 - 2 / 3) * 3) / 6
         assert found["expected_error"] == pytest.approx(by_hand)
 
+    def test_what_are_no_probabilities_is_refused(self):
+        logits = np.array([[5.0, -3], [2, 1]])
+        for score in (lambda: evaluation.score_classes([0, 1], logits), lambda: evaluation.log_loss([0, 1], logits),
+                      lambda: evaluation.calibration(logits[:, 0], [True, True])):
+            with pytest.raises(caffe.InvalidArgument, match="item 0 has the probability 5; give numbers from 0 to 1: probabilities_of makes "):
+                score()
+        with pytest.raises(caffe.InvalidArgument, match="item 1 has the probability nan"):
+            evaluation.calibration([0.5, np.nan], [True, False])
+        with pytest.raises(caffe.InvalidArgument, match="bins is 0; give 1 or more"):
+            evaluation.calibration([0.5], [True], bins=0)
+        with pytest.raises(caffe.InvalidArgument, match="labels and scores are no arrays of numbers"):
+            evaluation.score_classes(["a", "b"], np.eye(2))
+        with pytest.raises(caffe.InvalidArgument, match="item 0 has the label nan"):
+            evaluation.score_classes([np.nan, 1], np.eye(2))
+
     def test_log_loss_of_the_impossible_is_finite(self):
         assert evaluation.log_loss([1], np.array([[1.0, 0.0]])) == pytest.approx(-np.log(np.finfo(np.float32).tiny))
 
@@ -110,6 +125,14 @@ class TestMasks:
             evaluation.confusion_of_masks([9], [0], 3)
         with pytest.raises(caffe.InvalidArgument, match="all of them are ignored"):
             evaluation.score_masks(evaluation.confusion_of_masks([255], [0], 3, ignored=255))
+        for predicted in (-1, 3, 0.5, np.nan):
+            with pytest.raises(caffe.InvalidArgument, match=f"a pixel has the prediction {predicted:g}, but there are scores for classes 0 to 2"):
+                evaluation.confusion_of_masks([0], [predicted], 3)
+        with pytest.raises(caffe.InvalidArgument, match="there are 1 names for 3 classes"):
+            evaluation.score_masks(np.eye(3), ["ground"])
+        for confusion in (np.ones((2, 3)), [[0.5, 0], [0, 1]], [[-1, 0], [0, 1]]):
+            with pytest.raises(caffe.InvalidArgument, match="give \\(C, C\\) counts of pixels"):
+                evaluation.score_masks(confusion)
 
 
 def boxes(seed=1, images=12, classes=3, difficult=True):
@@ -190,9 +213,26 @@ class TestBoxes:
             assert (matches.is_right == (of_layer[:, 3] == 1)).all()
             assert ((matches.counts & ~matches.is_right) == (of_layer[:, 4] == 1)).all()
 
+    def test_overlaps_of_lists(self):
+        assert evaluation.overlaps([0, 0, 1, 1], [[0, 0, 1, 0.5], [2, 2, 3, 3]]).tolist() == [0.5, 0]
+
+    def test_some_detections_may_lie_anywhere(self):
+        detections = [[0, 1, 0.9, 0, 0, 1, 1], [0, 1, 0.8, -50, 0, 60, 1], [0, 1, 0.7, np.nan, 0, 1, 1]]
+        assert evaluation.score_boxes([[0, 1, 0, 0, 1, 1, 0]], detections, [1])["voc2012"] == 1
+
     def test_what_does_not_fit(self):
         with pytest.raises(caffe.InvalidArgument, match=r"truths have shape \(1, 3\); give rows of 7 numbers"):
             evaluation.score_boxes([[0, 1, 2]], [], [1])
+        for rows in (dict(truths=[[0, 1, 10, 10, 90, 90, 0]], detections=[]), dict(truths=[], detections=[[0, 1, 0.9, 10, 10, 90, 90]])):
+            for score in (lambda: evaluation.score_boxes(**rows, labels=[1]), lambda: evaluation.match_boxes(**rows, label=1)):
+                with pytest.raises(caffe.InvalidArgument, match=r"row 0 of \w+ has the box \(10, 10, 90, 90\).* divide those in pixels by the "):
+                    score()
+        with pytest.raises(caffe.InvalidArgument, match="overlap is 0; give a number above 0, up to 1"):
+            evaluation.score_boxes([[0, 1, 0, 0, 1, 1, 0]], [[0, 1, 0.9, 0, 0, 1, 1]], [1], overlap=0)
+        with pytest.raises(caffe.InvalidArgument, match="there are 1 names, and the highest label is 1; give one for each"):
+            evaluation.score_boxes([[0, 1, 0, 0, 1, 1, 0]], [], [1], ["background"])
+        with pytest.raises(caffe.InvalidArgument, match=r"box have shape \(1, 2\)"):
+            evaluation.overlaps([0, 0], [[0, 0, 1, 1]])
         with pytest.raises(caffe.InvalidArgument, match="rule is 'voc'; use voc2007"):
             evaluation.average_precision(np.ones(1), np.ones(1), "voc")
 
@@ -229,6 +269,13 @@ class TestCoco:
         pytest.importorskip("pycocotools.coco", reason="pycocotools is not installed (pip install pycocotools)")
         found = evaluation.score_by_coco(np.array([[0, 1, 0, 0, 1, 1, 0]]), np.zeros((0, 7)), [1, 2], [0, 1])
         assert found["ap"] == 0 and [row["ap"] for row in found["classes"]] == [0, None]
+
+    def test_what_does_not_fit(self):
+        pytest.importorskip("pycocotools.coco", reason="pycocotools is not installed (pip install pycocotools)")
+        with pytest.raises(caffe.InvalidArgument, match="divide those in pixels"):
+            evaluation.score_by_coco([[0, 1, 10, 10, 90, 90, 0]], [], [1], [0])
+        with pytest.raises(caffe.InvalidArgument, match="rows are of image 5, which is none of the 1 images"):
+            evaluation.score_by_coco([[0, 1, 0, 0, 1, 1, 0]], [[5, 1, 0.9, 0, 0, 1, 1]], [1], [0])
 
     def test_none_where_the_package_is_missing(self, monkeypatch):
         import sys

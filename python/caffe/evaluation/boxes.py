@@ -6,7 +6,7 @@ image's width and height, as in SSD's layers; overlaps are the same in pixels.
 """
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .. import InvalidArgument
 TRUTH, DETECTION = 7, 7  # numbers per row
 RULES = ("voc2007", "voc2012", "integral")
 _CURVE_POINTS = 200
+_FARTHEST = 4  # larger coordinates are taken for pixels
 
 
 class Matches(NamedTuple):
@@ -34,6 +35,11 @@ class Matches(NamedTuple):
 
 def overlaps(box: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Intersection over union of a box (4,) with others (K, 4): (xmin, ymin, xmax, ymax). Returns (K,)."""
+    box = _rows([box], 4, "box")[0]
+    return _overlaps(box, _rows(others, 4, "others"))
+
+
+def _overlaps(box: np.ndarray, others: np.ndarray) -> np.ndarray:
     low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
     common = np.prod(np.maximum(high - low, 0), axis=1)
     area = np.prod(np.maximum(box[2:] - box[:2], 0)) + np.prod(np.maximum(others[:, 2:] - others[:, :2], 0), axis=1)
@@ -48,7 +54,12 @@ def match_boxes(truths: np.ndarray, detections: np.ndarray, label: int, overlap:
     provided that the overlap is at least `overlap`, in (0, 1]. The first detection of an object is
     right, later ones are wrong; detections of a difficult object count as neither.
     """
-    truths, detections = _rows(truths, TRUTH, "truths"), _rows(detections, DETECTION, "detections")
+    return _match(*rows_of(truths, detections), label, overlap)
+
+
+def _match(truths: np.ndarray, detections: np.ndarray, label: int, overlap: float) -> Matches:
+    if not 0 < overlap <= 1:
+        raise InvalidArgument(f"overlap is {overlap:g}; give a number above 0, up to 1")
     truths = truths[truths[:, 1] == label]
     rows = np.flatnonzero(detections[:, 1] == label)
     scores = np.where(np.isnan(detections[rows, 2]), -np.inf, detections[rows, 2])
@@ -60,7 +71,7 @@ def match_boxes(truths: np.ndarray, detections: np.ndarray, label: int, overlap:
         objects = of_image.get(detections[row, 0])
         if objects is None or np.isnan(detections[row, 2]):
             continue
-        common = overlaps(np.clip(detections[row, 3:7], 0, 1), truths[objects, 2:6])
+        common = _overlaps(np.clip(detections[row, 3:7], 0, 1), truths[objects, 2:6])
         best = int(common.argmax())
         if common[best] < overlap:
             continue
@@ -109,12 +120,13 @@ def score_boxes(truths: np.ndarray, detections: np.ndarray, labels: Sequence[int
     "best_f1" is the largest harmonic mean of both over all thresholds, "best_threshold" its threshold.
     "curve" has at most 200 points (recall, precision).
     """
-    truths, detections = _rows(truths, TRUTH, "truths"), _rows(detections, DETECTION, "detections")
+    truths, detections = rows_of(truths, detections)
+    names = names_by_label(labels, names)
     rows = []
     for label in labels:
-        matches = match_boxes(truths, detections, label, overlap)
+        matches = _match(truths, detections, label, overlap)
         precision, recall = precision_recall(matches)
-        row: Dict[str, Any] = dict(label=int(label), name=names[label] if names else str(label), objects=matches.objects,
+        row: Dict[str, Any] = dict(label=int(label), name=names[label], objects=matches.objects,
                                    detections=len(matches.rows), **{rule: None for rule in RULES}, precision=None, recall=None, best_f1=None,
                                    best_threshold=None, curve=[])
         if matches.objects:
@@ -142,8 +154,37 @@ def _thinned(recall, precision):
     return [[round(float(recall[place]), 5), round(float(precision[place]), 5)] for place in places]
 
 
+def rows_of(truths: Any, detections: Any) -> Tuple[np.ndarray, np.ndarray]:
+    """Both as arrays. Raises InvalidArgument for other shapes, and for coordinates that are no fractions of the image."""
+    truths, detections = _rows(truths, TRUTH, "truths"), _rows(detections, DETECTION, "detections")
+    _require_fractions(truths[:, 2:6], "truths", share=0)
+    _require_fractions(detections[:, 3:7], "detections", share=0.5)  # a poor detector finds some boxes far outside
+    return truths, detections
+
+
+def _require_fractions(boxes: np.ndarray, what: str, share: float) -> None:
+    """Raises InvalidArgument if more than this share of the boxes lies far outside of the image."""
+    is_outside = (np.abs(boxes) > _FARTHEST).any(axis=1)
+    if is_outside.sum() > share * len(boxes):
+        row = int(is_outside.argmax())
+        raise InvalidArgument(f"row {row} of {what} has the box ({', '.join(f'{place:g}' for place in boxes[row])}); coordinates are "
+                              "fractions from 0 to 1: divide those in pixels by the image's width and height")
+
+
+def names_by_label(labels: Sequence[int], names: Optional[Sequence[str]]) -> Dict[int, str]:
+    """Names of these labels; their numbers without names. Raises InvalidArgument if a label has no name."""
+    try:
+        return {label: names[label] if names else str(label) for label in labels}
+    except LookupError:
+        raise InvalidArgument(f"there are {len(names or ())} names, and the highest label is {max(labels)}; give one for each label from 0 "
+                              "on") from None
+
+
 def _rows(values, numbers, what) -> np.ndarray:
-    rows = np.asarray(values, np.float64)
+    try:
+        rows = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"{what} are no numbers ({error}); give rows of {numbers}") from None
     if rows.size == 0:
         return np.zeros((0, numbers))
     if rows.ndim != 2 or rows.shape[1] != numbers:

@@ -9,6 +9,7 @@ from .. import InvalidArgument
 from .packages import need
 
 MOST_CONFUSIONS = 50
+_ROUNDING = 1e-3  # that probabilities may exceed 1 by, as sums in half precision do
 
 
 def probabilities_of(scores: np.ndarray) -> np.ndarray:
@@ -28,6 +29,7 @@ def log_loss(labels: np.ndarray, probabilities: np.ndarray) -> float:
     smallest normal float), as in SoftmaxWithLoss.
     """
     labels, probabilities = _checked(labels, probabilities)
+    _require_probabilities(probabilities)
     own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     return float(-np.log(np.maximum(own, np.finfo(np.float32).tiny)).mean()) + 0.0  # not -0
 
@@ -44,6 +46,9 @@ def calibration(confidences: np.ndarray, is_right: np.ndarray, bins: int = 15) -
     if len(confidences) == 0 or confidences.shape != is_right.shape:
         raise InvalidArgument(f"calibration: {confidences.shape} confidences and {is_right.shape} answers; give one of each for "
                               "every item, and one item at least")
+    if bins < 1:
+        raise InvalidArgument(f"calibration: bins is {bins}; give 1 or more")
+    _require_probabilities(confidences)
     edges = np.linspace(0, 1, bins + 1)
     number = np.clip(np.searchsorted(edges, confidences, side="left") - 1, 0, bins - 1)
     rows, error = [], 0.0
@@ -76,6 +81,8 @@ def score_classes(labels: np.ndarray, scores: np.ndarray, names: Optional[Sequen
     if np.isnan(scores).any():
         item = int(np.isnan(scores).any(axis=1).argmax())
         raise InvalidArgument(f"scores of item {item} are not numbers (NaN); look at the weights, they may have diverged")
+    if are_probabilities:
+        _require_probabilities(scores)
     names = _names(names, classes)
     every = np.arange(classes)
     predicted = scores.argmax(axis=1)
@@ -123,12 +130,25 @@ def _names(names: Optional[Sequence[str]], classes: int) -> Sequence[str]:
     return names
 
 
+def _require_probabilities(values: np.ndarray) -> None:
+    wrong = ~((values >= 0) & (values <= 1 + _ROUNDING))  # also NaN
+    if wrong.any():
+        item, value = int(np.argwhere(wrong)[0, 0]), values[wrong][0]
+        raise InvalidArgument(f"item {item} has the probability {value:g}; give numbers from 0 to 1: probabilities_of makes them of "
+                              "other scores")
+
+
 def _checked(labels, scores):
-    """Returns labels as integers, and scores; raises if their shapes do not match."""
-    labels, scores = np.asarray(labels), np.asarray(scores)
+    """Returns labels as integers, and scores as numbers; raises if their shapes do not match, or for other labels."""
+    try:
+        labels, scores = np.asarray(labels, np.float64), np.asarray(scores)
+        scores = scores if scores.dtype.kind == "f" else scores.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"labels and scores are no arrays of numbers ({error}); give (N,) and (N, C)") from None
     if scores.ndim != 2 or labels.shape != scores.shape[:1] or len(labels) == 0:
         raise InvalidArgument(f"labels have shape {labels.shape} and scores {scores.shape}; give (N,) and (N, C), N at least 1")
-    whole = labels.astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        whole = labels.astype(np.int64)
     wrong = (whole != labels) | (whole < 0) | (whole >= scores.shape[1])
     if wrong.any():
         item = int(wrong.argmax())

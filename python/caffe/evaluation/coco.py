@@ -7,6 +7,9 @@ from typing import Any, Dict, Optional, Sequence
 
 import numpy as np
 
+from .. import InvalidArgument
+from .boxes import names_by_label, rows_of
+
 INSTALL = "pip install pycocotools (or faster-coco-eval)"
 
 
@@ -40,7 +43,11 @@ def score_by_coco(truths: np.ndarray, detections: np.ndarray, labels: Sequence[i
     if library is None:
         return None
     coco_class, eval_class = library
-    truths, detections = np.asarray(truths, np.float64).reshape(-1, 7), np.asarray(detections, np.float64).reshape(-1, 7)
+    truths, detections = rows_of(truths, detections)
+    names = names_by_label(labels, names)
+    unknown = sorted((set(truths[:, 0]) | set(detections[:, 0])) - set(images))
+    if unknown:
+        raise InvalidArgument(f"rows are of image {unknown[0]:g}, which is none of the {len(images)} images; name all images")
     detections = detections[np.isin(detections[:, 1], labels) & ~np.isnan(detections[:, 2])]
     boxes = np.clip(detections[:, 3:7], 0, 1)
     truth_boxes = truths[:, 2:6]
@@ -62,7 +69,7 @@ def score_by_coco(truths: np.ndarray, detections: np.ndarray, labels: Sequence[i
             run.evaluate()
             run.accumulate()
     precision = np.asarray(run.eval["precision"])[..., 0, 0] if answers else _nothing_found(truths, labels)
-    rows = [dict(label=int(label), name=names[label] if names else str(label), **_figures(precision[:, :, [k]]))
+    rows = [dict(label=int(label), name=names[label], **_figures(precision[:, :, [k]]))
             for k, label in enumerate(labels)]
     return dict(**_figures(precision), classes=rows)
 

@@ -20,12 +20,19 @@ def confusion_of_masks(labels: np.ndarray, predicted: np.ndarray, classes: int, 
     if ignored is not None:
         counted = labels != ignored
         labels, predicted = labels[counted], predicted[counted]
-    whole = labels.astype(np.int64)
-    wrong = (whole != labels) | (whole < 0) | (whole >= classes)
+    rows = _classes_of(labels, classes, "label", "labels are whole numbers in this range, or the one that the loss ignores")
+    columns = _classes_of(predicted, classes, "prediction", "predictions are whole numbers in this range")
+    return np.bincount(classes * rows + columns, minlength=classes * classes).reshape(classes, classes)
+
+
+def _classes_of(pixels: np.ndarray, classes: int, what: str, advice: str) -> np.ndarray:
+    """The pixels as integers from 0 to classes - 1; raises InvalidArgument for others."""
+    with np.errstate(invalid="ignore"):
+        whole = pixels.astype(np.int64)
+    wrong = (whole != pixels) | (whole < 0) | (whole >= classes)
     if wrong.any():
-        raise InvalidArgument(f"a pixel has the label {labels[wrong.argmax()]:g}, but there are scores for classes 0 to {classes - 1}; "
-                              "labels are whole numbers in this range, or the one that the loss ignores")
-    return np.bincount(classes * whole + predicted.astype(np.int64), minlength=classes * classes).reshape(classes, classes)
+        raise InvalidArgument(f"a pixel has the {what} {pixels[wrong.argmax()]:g}, but there are scores for classes 0 to {classes - 1}; {advice}")
+    return whole
 
 
 def score_masks(confusion: np.ndarray, names: Optional[Sequence[str]] = None) -> Dict[str, Any]:
@@ -35,7 +42,12 @@ def score_masks(confusion: np.ndarray, names: Optional[Sequence[str]] = None) ->
     has no "iou" (None) and is not part of "mean_iou". "mean_accuracy" is the mean of the classes'
     "accuracy", the share of their pixels that were predicted correctly.
     """
-    confusion = np.asarray(confusion, np.int64)
+    given = np.asarray(confusion, np.float64)
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or not ((given >= 0) & (given == np.floor(given))).all():
+        raise InvalidArgument(f"confusion has shape {given.shape}; give (C, C) counts of pixels, as confusion_of_masks does")
+    confusion = np.asarray(confusion).astype(np.int64)
+    if names and len(names) < len(confusion):
+        raise InvalidArgument(f"there are {len(names)} names for {len(confusion)} classes; give one for each")
     right, has, taken = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     union = has + taken - right
     if union.sum() == 0:
