@@ -1,4 +1,5 @@
 """Output of commands: the exit status, the log, and checks of output files before long work begins."""
+import contextlib
 import os
 import secrets
 import shutil
@@ -10,8 +11,8 @@ from ._caffe import Error, InvalidArgument, IoError, init_log
 
 def run_command(name, work, also=()):
     """Runs work(), which does all that `caffe NAME` does, and returns the exit status. Our errors, those of the types `also` and
-    OSErrors are printed as one line. Ctrl-C, and a closed pipe for the output, end the process by the signal, as in other
-    programs."""
+    OSErrors are printed as one line. Ctrl-C, a closed pipe for the output, and Ended end the process by the signal, as in
+    other programs."""
     try:
         work()
         sys.stdout.flush()
@@ -27,7 +28,37 @@ def run_command(name, work, also=()):
     except KeyboardInterrupt:
         print(f"caffe {name}: interrupted", file=sys.stderr)
         _end_by(signal.SIGINT)
+    except Ended as ended:
+        _end_by(ended.number)
     return 0
+
+
+class Ended(BaseException):
+    """Raised by signals under raising_signals()."""
+
+    def __init__(self, number):
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextlib.contextmanager
+def raising_signals():
+    """SIGTERM and SIGHUP (a closed terminal) raise Ended, so that what was begun is removed. Further ones do not disturb this.
+    A signal that is ignored, as by nohup, stays so. For the main thread."""
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+
+    def end(number, _frame):
+        for other in numbers:
+            signal.signal(other, signal.SIG_IGN)
+        raise Ended(number)
+
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _end_by(number):

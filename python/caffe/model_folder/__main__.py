@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from .. import InvalidArgument, zoo
-from .._output import run_command
+from .._output import raising_signals, run_command
 from .databases import argument
 from .new import Wishes, make
 
@@ -47,7 +47,8 @@ def _make(options):
     except ValueError:
         raise InvalidArgument(f"--val is '{options.val}%'; give a share of the images, as in 15%") from None
     wishes = Wishes(options.net, options.weights, options.size, options.epochs, val, options.seed, options.batch)
-    plan = make(photographs, output, wishes, options.program)
+    with raising_signals():
+        plan = make(photographs, output, wishes, options.program)
     for files in plan.dataset.left_out:
         print(f"left out: {files}", file=sys.stderr)
     print(f"{output}: {plan.dataset.task} of {len(plan.dataset.classes)} classes ({plan.dataset.kind}), "

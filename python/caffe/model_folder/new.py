@@ -1,16 +1,15 @@
 """Makes a model's folder."""
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import statistics
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, Tuple
 
 from .. import InvalidArgument, IoError, model_info, zoo
+from .._new_folder import new_folder
 from ..proto import caffe_pb2
 from ..prototxt import text_of
 from . import recipes
@@ -63,19 +62,13 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
     dataset = open_dataset(photographs)
     net, side = _choice(dataset, wishes)
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+        with new_folder(output) as partial:
+            return _fill(partial, output.name, dataset, net, side, wishes, program)
+    except IoError:
+        raise
     except OSError as error:
-        raise IoError(f"{output}: cannot be made: {error.strerror or error}; give another --output") from None
-    try:
-        partial.chmod(0o755)
-        plan = _fill(partial, output.name, dataset, net, side, wishes, program)
-        os.rename(partial, output)
-    except OSError as error:
-        raise IoError(f"{output}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return plan
+        file = f"{error.filename}: " if error.filename else ""
+        raise IoError(f"{output}: cannot be made: {file}{error.strerror or error}; give another --output") from None
 
 
 def preview(photographs: Path, folder: Path, wishes: Wishes, program: Path, count: int = 64) -> recipes.Plan:
