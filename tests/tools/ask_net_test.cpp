@@ -7,6 +7,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 
+#include "caffe/error.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "tests/support/temporary_folder.hpp"
@@ -285,6 +286,22 @@ TEST_F(AskNetTest, SegmentPrintsSharesAndWritesMasks) {
   EXPECT_NE(drawn.at<cv::Vec3b>(8, 40), halves.at<cv::Vec3b>(8, 40));
   EXPECT_THAT(Run("segment pixels.prototxt halves.png --masks=more --json").output,
               AllOf(HasSubstr("\"mask\": \"more/halves.png\""), HasSubstr("\"pixels\": 1024")));
+}
+
+// Class 255 would be the mark of pixels that the net does not see.
+TEST_F(AskNetTest, SegmentTakes255Classes) {
+  const auto run = [&](int classes) {
+    Write("many.prototxt", StrCat(R"(
+      layer { name: "data" type: "Input" top: "data"
+              input_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 } } }
+      layer { name: "scores" type: "DummyData" top: "scores"
+              dummy_data_param { shape { dim: 1 dim: )",
+                                  classes, R"( dim: 4 dim: 6 } } }
+      layer { name: "drop" type: "Silence" bottom: "data" })"));
+    return Run("segment many.prototxt red.png");
+  };
+  EXPECT_THAT(run(255).output, HasSubstr("red.png 0 1.0000"));
+  EXPECT_THAT(run(256).output, HasSubstr("with scores of 2 to 255 classes"));
 }
 
 // The net sees 48 of 64 columns.

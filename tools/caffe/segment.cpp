@@ -52,9 +52,9 @@ class Segment : public AskCommand {
     const Blob& blob = *net.output_blobs()[0];
     const Shape& shape = blob.shape();
     Require(shape.num_axes() == 4 && shape[0] == net.input_blobs()[0]->shape()[0] &&
-                shape[1] >= 2 && shape[1] < kNoClass,
+                shape[1] >= 2 && shape[1] <= kNoClass,
             "output '", net.output_names()[0], "' has the shape ", shape,
-            "; one for segmentation is N x C x H x W, with scores of 2 to 254 classes for each "
+            "; one for segmentation is N x C x H x W, with scores of 2 to 255 classes for each "
             "pixel");
     Require(shape[2] * shape[3] > 1, "output '", net.output_names()[0], "' has the shape ", shape,
             ": scores for a whole image; caffe classify tells its classes");
@@ -69,8 +69,8 @@ class Segment : public AskCommand {
     const double share = double{1} * pixels / (double{1} * extents.height * extents.width);
     const std::string name = names().Of(label);
     if (!prints_json()) {
-      std::cout << Printable(image.name) << " " << name << " " << std::fixed
-                << std::setprecision(4) << share << "\n";
+      std::cout << Printable(image.name) << " " << name << " " << std::fixed << std::setprecision(4)
+                << share << "\n";
     }
     JsonObject* const one = AddJson(result, "classes");
     PutJson(one, "class", label);
