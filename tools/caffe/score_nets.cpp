@@ -26,7 +26,7 @@ ScoreCommand::ScoreCommand(CLI::App& app) {
 void ScoreCommand::Run() {
   RequireModel(models_);
   UseDevice(gpu_);
-  const std::vector<std::string> models = SplitByComma(models_);
+  const std::vector<std::string> models = SplitPaths(models_);
   JsonObject root;
   for (const std::string& model : models) {
     if (models.size() > 1) LOG(INFO) << "Net " << model;

@@ -105,7 +105,7 @@ ModelInfo DescribeModel(const NetParameter& net) {
 
 ModelInfo ModelInfoOfWeights(const std::string& files) {
   ModelInfo info;
-  for (const std::string& file : SplitByComma(files)) {
+  for (const std::string& file : SplitPaths(files)) {
     if (file.ends_with(".h5")) continue;
     const NetParameter trained = ReadNetBinary(file);
     if (trained.has_model_info()) info = trained.model_info();

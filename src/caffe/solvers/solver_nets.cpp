@@ -160,7 +160,7 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, 
 }
 
 void LoadWeights(const std::string& list, Net* net) {
-  const std::vector<std::string> files = SplitByComma(list);
+  const std::vector<std::string> files = SplitPaths(list);
   Require(!files.empty(), "weights: '", list, "' names no file");
   std::vector<Net::WeightTransfer> all;
   for (const std::string& name : files) {
