@@ -194,7 +194,8 @@ void LogTransfers(const std::vector<Net::WeightTransfer>& transfers) {
 void ReadBlob(const BlobProto& proto, Blob* blob, bool diff) {
   const Shape stored = ShapeOf(proto);
   Require(FitsLegacy(stored, blob->shape()), "the file has shape ", stored, ", the net ",
-          blob->shape(), "; to train this layer from scratch, rename it");
+          blob->shape(),
+          "; give the weights of this net, or rename the layer to train it from scratch");
   const std::vector<double> values = ReadBlobDoubles(proto, diff);
   VisitFloat(blob->data_tensor().desc().dtype, [&]<typename T>(TypeTag<T>) {
     T* elements = diff ? blob->mutable_cpu_diff<T>() : blob->mutable_cpu_data<T>();
