@@ -27,7 +27,8 @@ using PrepareNet = std::function<void(NetParameter*)>;
 CAFFE_EXPORT std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param,
                                                const NetOptions& options,
                                                const PrepareNet& prepare = nullptr);
-// Loads a comma-separated list of weight files; blanks around names are ignored.
+// Loads a comma-separated list of weight files; blanks around names are ignored. Parts that
+// together are the path of a file are one file.
 CAFFE_EXPORT void LoadWeights(const std::string& list, Net* net);
 // Logs a warning with the names of layers that keep their fillers' values after `transfers` from
 // `files`. Only for nets of phase TEST, because training may start from such values.
@@ -39,6 +40,11 @@ CAFFE_EXPORT void WarnOfInitialWeights(const std::string& files,
 // warning. Empty if there is none.
 CAFFE_EXPORT std::string NewestSnapshot(const SolverParameter& param,
                                         const std::string& solver_file);
+
+// The weights of a run to use: the best (PREFIX_best) if training has kept them, else those of the
+// newest snapshot, else, if the states were removed, those of the highest iteration. Empty if there
+// are none.
+CAFFE_EXPORT std::string BestWeights(const SolverParameter& param, const std::string& solver_file);
 // Tensors that the solver keeps for each parameter: the optimizer's states (1 for SGD), and 2 more
 // with ema_decay.
 CAFFE_EXPORT int SolverStatesPerParameter(const SolverParameter& param);

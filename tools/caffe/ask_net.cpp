@@ -55,7 +55,7 @@ void AskCommand::Run() {
   if (!labels_.empty()) names_ = ClassNames(labels_);
   TakeFolder();
   UseDevice(gpu_);
-  const std::unique_ptr<Net> net = net_flags_.MakeTrainedNet(model_, weights_);
+  const std::unique_ptr<Net> net = MakeNet();
   image_flags_.info = MergedModelInfo(
       image_flags_.info,
       MergedModelInfo(ModelInfoOfWeights(weights_), net->definition().model_info()));
@@ -78,9 +78,26 @@ void AskCommand::TakeFolder() {
   if (!ModelFolder::Is(model_)) return;
   const ModelFolder folder(model_);
   model_ = folder.deploy();
-  if (weights_.empty()) weights_ = folder.Weights();
+  if (weights_.empty()) {
+    weights_ = folder.Weights();
+    trained_net_ = folder.trained_net();
+  }
   image_flags_.info = folder.Info();
   folder_labels_ = folder.Labels();
+}
+
+std::unique_ptr<Net> AskCommand::MakeNet() const {
+  try {
+    return net_flags_.MakeTrainedNet(model_, weights_);
+  } catch (const InvalidArgument& error) {
+    const std::string text = error.what();
+    const bool is_outdated = !trained_net_.empty() && text.starts_with(weights_ + ": ");
+    if (!is_outdated) throw;
+    throw InvalidArgument(StrCat(model_, ": is older than the weights, which were trained with ",
+                                 "another net; make it again: caffe deploy ", trained_net_,
+                                 " --force --output=", model_, " (",
+                                 text.substr(0, text.rfind(';')), ")"));
+  }
 }
 
 void AskCommand::TakeNames() {

@@ -33,12 +33,14 @@ class AskCommand : public Command {
 
  private:
   void TakeFolder();
+  std::unique_ptr<Net> MakeNet() const;
   // Takes the class names from the weights, the net or the model's folder.
   void TakeNames();
   void Ask(Net& net, ImageFeed& feed, JsonObject* root);
 
   std::string model_, weights_, gpu_, labels_;
   std::string folder_labels_;  // label file of a model of the zoo
+  std::string trained_net_;    // of the folder whose deploy.prototxt and weights are used
   NetFlags net_flags_;
   ImageFlags image_flags_;
   bool json_ = false;

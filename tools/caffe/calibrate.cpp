@@ -1,5 +1,6 @@
 // caffe calibrate: measures the ranges of a net's blobs for 8-bit inference.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caffe/error.hpp"
@@ -36,13 +37,18 @@ class Calibrate : public Command {
 
   void Run() override {
     RequireModel(model_);
+    RequireNoFolder(model_, "train_val.prototxt");
     Require(!weights_.empty(), "--weights is missing; give the .caffemodel to calibrate");
     Require(!output_.empty(), "--output is missing; give the file to write");
-    std::vector<std::string> arguments = {
-        model_,     weights_, "--output",     output_,    "--iterations", StrCat(iterations_),
-        "--method", method_,  "--percentile", percentile_};
-    if (reports_) arguments.push_back("--report");
-    BecomePython("calibrate", "caffe.calibration", arguments);
+    std::vector<std::string> words;
+    AddOptions({{"--output", output_},
+                {"--iterations", StrCat(iterations_)},
+                {"--method", method_},
+                {"--percentile", percentile_}},
+               &words);
+    if (reports_) words.push_back("--report");
+    words.insert(words.end(), {"--", model_, weights_});
+    BecomePython("calibrate", "caffe.calibration", std::move(words));
   }
 
  private:

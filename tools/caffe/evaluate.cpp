@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
@@ -58,19 +59,17 @@ class Evaluate : public Command {
     std::string stages;
     for (const std::string& stage : net_flags_.stages)
       stages += (stages.empty() ? "" : ",") + stage;
-    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
-             {"--weights", weights_},
-             {"--page", page_},
-             {"--metrics", metrics_},
-             {"--labels", labels_},
-             {"--scores", scores_},
-             {"--gpu", gpu_},
-             {"--stages", stages},
-             {"--precision",
-              net_flags_.precision ? Precision_Name(*net_flags_.precision) : std::string()}}) {
-      if (!value.empty()) words.insert(words.end(), {option, value});
-    }
-    words.insert(words.end(), {"--worst", StrCat(worst_), "--level", StrCat(net_flags_.level)});
+    for (const std::string& file : SplitPaths(weights_)) AddOptions({{"--weights", file}}, &words);
+    AddOptions({{"--page", page_},
+                {"--metrics", metrics_},
+                {"--labels", labels_},
+                {"--scores", scores_},
+                {"--gpu", gpu_},
+                {"--stages", stages},
+                {"--precision", net_flags_.precision ? Precision_Name(*net_flags_.precision) : ""},
+                {"--worst", StrCat(worst_)},
+                {"--level", StrCat(net_flags_.level)}},
+               &words);
     if (net_flags_.lenient) words.push_back("--lenient");
     if (json_) words.push_back("--json");
     words.insert(words.end(), {"--", model_});
@@ -82,14 +81,12 @@ class Evaluate : public Command {
   void TakeFolder(std::vector<std::string>* words) {
     if (!ModelFolder::Is(model_)) return;
     const ModelFolder folder(model_);
-    words->insert(words->end(), {"--name", model_});
+    AddOptions({{"--name", model_}}, words);
     const std::string net = folder.test_net();
     if (weights_.empty()) weights_ = folder.Weights();
     if (page_.empty()) page_ = model_ + "/evaluation.html";
     if (metrics_.empty()) metrics_ = model_ + "/evaluation.json";
-    std::vector<std::string*> given = {&weights_, &page_, &metrics_};
-    if (!labels_.empty()) given.push_back(&labels_);
-    folder.Enter(given);
+    folder.Enter({&page_, &metrics_, &labels_}, &weights_);
     model_ = net;
   }
 

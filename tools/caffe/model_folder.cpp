@@ -20,11 +20,8 @@ bool IsFile(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-std::string Absolute(const std::string& list) {
-  std::string paths;
-  for (const std::string& path : SplitByComma(list))
-    paths += (paths.empty() ? "" : ",") + fs::absolute(path).string();
-  return paths;
+std::string Absolute(const std::string& path) {
+  return path.empty() ? "" : fs::absolute(path).string();
 }
 
 }  // namespace
@@ -52,6 +49,11 @@ std::string ModelFolder::deploy() const {
   return file;
 }
 
+std::string ModelFolder::trained_net() const {
+  const std::string file = PathOf("train_val.prototxt");
+  return IsFile(file) ? file : "";
+}
+
 ModelInfo ModelFolder::Info() const {
   ModelInfo info;
   if (const std::string file = PathOf("model_info.prototxt"); IsFile(file))
@@ -74,7 +76,7 @@ std::string ModelFolder::test_net() const {
 }
 
 std::string ModelFolder::Weights() const {
-  const std::string snapshot = IsFile(PathOf("solver.prototxt")) ? NewestWeights() : "";
+  const std::string snapshot = IsFile(PathOf("solver.prototxt")) ? TrainedWeights() : "";
   if (!snapshot.empty()) return snapshot;
   Require(HasModelCard(path_), path_, ": holds no weights yet; train the model: caffe train ",
           path_);
@@ -86,23 +88,18 @@ std::string ModelFolder::Weights() const {
   return card.path();
 }
 
-std::string ModelFolder::NewestWeights() const {
+std::string ModelFolder::TrainedWeights() const {
   SolverParameter solver = ReadSolverText(PathOf("solver.prototxt"));
-  const fs::path prefix = solver.has_snapshot_prefix() ? solver.snapshot_prefix() : "solver";
-  const fs::path whole = fs::path(path_) / prefix;
-  for (const char* ending : {".caffemodel", ".caffemodel.h5"}) {
-    const fs::path best = (Is(whole.string()) ? whole / "solver" : whole).string() + "_best";
-    if (IsFile(best.string() + ending)) return best.string() + ending;
-  }
-  solver.set_snapshot_prefix(whole.string());
-  std::string state = NewestSnapshot(solver, PathOf("solver.prototxt"));
-  const size_t at = state.rfind(".solverstate");
-  if (at == std::string::npos) return "";
-  return state.replace(at, std::string(".solverstate").size(), ".caffemodel");
+  if (solver.has_snapshot_prefix()) solver.set_snapshot_prefix(PathOf(solver.snapshot_prefix()));
+  return BestWeights(solver, PathOf("solver.prototxt"));
 }
 
-void ModelFolder::Enter(const std::vector<std::string*>& given) const {
-  for (std::string* path : given) *path = Absolute(*path);
+void ModelFolder::Enter(const std::vector<std::string*>& paths, std::string* weights) const {
+  for (std::string* path : paths) *path = Absolute(*path);
+  std::string list;
+  for (const std::string& file : SplitPaths(*weights))
+    list += (list.empty() ? "" : ",") + Absolute(file);
+  *weights = list;
   std::error_code error;
   fs::current_path(path_, error);
   if (error) throw IoError(StrCat(path_, ": ", error.message()));

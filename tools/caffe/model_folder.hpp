@@ -21,11 +21,15 @@ class ModelFolder {
 
   // Throws InvalidArgument if the file does not exist.
   std::string deploy() const;
+  // The path of train_val.prototxt, from which `caffe new` makes deploy.prototxt; empty if there is
+  // no such file.
+  std::string trained_net() const;
   // The test net of solver.prototxt, relative to the folder. Throws InvalidArgument if it names
   // none, or the file does not exist.
   std::string test_net() const;
   // The best weights (PREFIX_best.caffemodel) if training has kept them, else those of the newest
-  // snapshot, else the published ones. Throws InvalidArgument if there are none yet.
+  // snapshot, else those of the highest iteration, whose state was removed, else the published
+  // ones. Throws InvalidArgument if there are none yet.
   std::string Weights() const;
   // The content of model_info.prototxt; empty if there is no such file.
   ModelInfo Info() const;
@@ -33,13 +37,13 @@ class ModelFolder {
   std::string Labels() const;
 
   // Makes the folder the working folder, so that the paths in its files are found. Makes the
-  // paths that the user gave, and comma-separated lists of them, absolute. Throws IoError.
-  void Enter(const std::vector<std::string*>& given) const;
+  // paths, and the comma-separated list of weights, absolute; empty ones stay. Throws IoError.
+  void Enter(const std::vector<std::string*>& paths, std::string* weights) const;
 
  private:
   std::string PathOf(const std::string& name) const;
-  // Empty if there is no snapshot yet.
-  std::string NewestWeights() const;
+  // Empty if there are none.
+  std::string TrainedWeights() const;
 
   const std::string path_;
 };

@@ -22,6 +22,7 @@
 #include "caffe/layer_factory.hpp"
 #include "caffe/plugin.hpp"
 #include "caffe/solver_factory.hpp"
+#include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/user_defaults.hpp"
 
 namespace caffe::tools {
@@ -146,6 +147,12 @@ void AddDecodeLimit(CLI::App& app) {
 
 void RequireModel(const std::string& model) {
   Require(!model.empty(), "--model is missing; give the net prototxt");
+}
+
+void RequireNoFolder(const std::string& path, const std::string& usual) {
+  Require(!ModelFolder::Is(path), path,
+          ": is a folder; give a file. Paths in a model's folder begin there: cd ", path,
+          " and give ", usual);
 }
 
 void NetFlags::AddPhase(CLI::App& app) {
@@ -273,6 +280,7 @@ std::unique_ptr<Net> NetFlags::MakeTrainedNet(const std::string& file, const std
 
 NetParameter NetFlags::ReadNet(const std::string& file, Phase for_phase, int64_t* read_ahead,
                                const std::function<void(NetParameter*)>& prepare) const {
+  RequireNoFolder(file, "train_val.prototxt");
   const LenientReading reading(lenient);
   NetParameter param = ReadNetText(file);
   if (prepare) prepare(&param);
@@ -295,6 +303,7 @@ std::unique_ptr<Net> NetFlags::MakeNet(const std::string& file, Phase for_phase,
 }
 
 SolverParameter NetFlags::ReadSolver(const std::string& file, std::string* net_file) const {
+  RequireNoFolder(file, "solver.prototxt");
   Require(KindOfDefinition(file) != DefinitionKind::kNet, file,
           ": this is a net; give a solver prototxt, which names its net and says how to train it: "
           "net: \"",

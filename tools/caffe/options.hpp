@@ -43,6 +43,9 @@ void AddDecodeLimit(CLI::App& app);
 // Throws InvalidArgument for an empty name.
 void RequireModel(const std::string& model);
 
+// Throws InvalidArgument for a folder; `usual` is the file of a model's folder to give instead.
+void RequireNoFolder(const std::string& path, const std::string& usual);
+
 // The state and the options with which a net is built.
 struct NetFlags {
   Phase phase = TRAIN;

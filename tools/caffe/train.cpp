@@ -138,7 +138,7 @@ class Train : public Command {
   void TakeFolder() {
     if (!ModelFolder::Is(solver_)) return;
     const ModelFolder folder(solver_);
-    folder.Enter({&snapshot_, &weights_, &trace_, run_dir_.folder()});
+    folder.Enter({&snapshot_, &trace_, run_dir_.folder()}, &weights_);
     solver_ = "solver.prototxt";
     auto_resume_ = auto_resume_ || (snapshot_.empty() && weights_.empty());
     run_dir_.NumberRuns("runs");

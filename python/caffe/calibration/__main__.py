@@ -47,7 +47,7 @@ def main(arguments=None):
 def _calibrate(options):
     file = with_extension(options.output, ".json")
     require_place(file)
-    require_other(file, options.net, *options.weights.split(","))
+    require_other(file, options.net, options.weights)
     net = Net(options.net, TEST, weights=options.weights)
     calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)
     calibration.save(file)

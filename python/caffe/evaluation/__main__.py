@@ -8,6 +8,7 @@ from .._output import run_command, start_log, write_whole
 from ..class_names import read_names
 from . import outputs
 from .packages import need
+from .records import printable
 from .run import evaluate
 from .subject import NetWish, open_subject
 
@@ -15,7 +16,7 @@ from .subject import NetWish, open_subject
 def _parser():
     parser = argparse.ArgumentParser(prog="caffe evaluate", description=__doc__)
     parser.add_argument("net", help="prototxt with a data layer of phase TEST")
-    parser.add_argument("--weights", default="", help="files separated by commas")
+    parser.add_argument("--weights", action="append", default=[], help="a file; may be given several times")
     parser.add_argument("--name", default="", help="what to call the model")
     parser.add_argument("--page", default="", metavar="FILE.html")
     parser.add_argument("--metrics", default="", metavar="FILE.json")
@@ -59,7 +60,7 @@ def _run(options):
                    options.precision.lower() if options.precision else None)
     subject = open_subject(options.net, options.weights, names, options.scores, options.name, wish)
     if options.name:
-        subject.weights = ", ".join(os.path.relpath(file) for file in options.weights.split(",") if file)
+        subject.weights = printable(", ".join(map(os.path.relpath, options.weights)))
     if subject.untrained:
         print(f"warning: {subject.weights}: {subject.untrained_text()}", file=sys.stderr)
     done = evaluate(subject, options.worst, pictures=bool(options.page), progress=True)
@@ -76,7 +77,7 @@ def _run(options):
     print(f"{subject.title}: {done.figures['records']} records, each once\n{done.text}", end="")
     written = [_shown(file, options.name) for file in (options.page, options.metrics) if file]
     if written:
-        print("\nwritten: " + " ".join(written))
+        print("\nwritten: " + printable(" ".join(written)))
 
 
 def main(words=None):

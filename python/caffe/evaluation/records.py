@@ -88,5 +88,9 @@ def _next_batch(net: Net, supply: Supply) -> List[Tuple[int, str]]:
 def display_name(key: str) -> str:
     """The key without the prefix that databases and lists put before a file's name; bytes that are not text
     are shown as escapes."""
-    name = _NUMBERED_LINE.sub("", _NUMBERED_KEY.sub("", key))
+    return printable(_NUMBERED_LINE.sub("", _NUMBERED_KEY.sub("", key)))
+
+
+def printable(name: str) -> str:
+    """A name with escapes for bytes that are not text, and for control characters, which could move the terminal's cursor."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)

@@ -1,7 +1,8 @@
 """The net to evaluate: its definition for one pass over the data, and the meaning of its blobs."""
 from __future__ import annotations
 
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+import os
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from google.protobuf import text_format
@@ -9,7 +10,7 @@ from google.protobuf import text_format
 from .. import TEST, InvalidArgument, Net, model_info
 from .. import io as caffe_io
 from ..proto import caffe_pb2
-from .records import Supply, find_supply
+from .records import Supply, find_supply, printable
 
 _SOFTMAX_LOSSES = ("SoftmaxWithLoss", "FocalLoss", "InfogainLoss")
 _COMPARISONS = ("Accuracy", "MultinomialLogisticLoss", "HingeLoss", *_SOFTMAX_LOSSES)
@@ -19,12 +20,13 @@ _DETECTORS = ("DetectionOutput", "YoloDetectionOutput", "Yolov3DetectionOutput")
 class Subject:
     """A trained net of phase TEST, and what is known about its outputs.
 
-    names: class names by label, or empty. title: name for pages. weights: the files loaded.
+    names: class names by label, or empty. title: name for pages. weights: the files loaded. Both are text for people.
     scores_blob: the blob that the user named, or "".
     """
 
     def __init__(self, net: Net, title: str, weights: str, names: Sequence[str] = (), scores_blob: str = "") -> None:
-        self.net, self.title, self.weights, self.names, self.scores_blob = net, title, weights, list(names), scores_blob
+        self.net, self.names, self.scores_blob = net, list(names), scores_blob
+        self.title, self.weights = printable(title), printable(weights)
         self.definition = net.definition
         self.supply: Supply = find_supply(net)
         self._info = model_info(net)
@@ -123,9 +125,9 @@ class NetWish(NamedTuple):
     precision: Optional[str] = None
 
 
-def open_subject(model: str, weights: str = "", labels: Sequence[str] = (), scores: str = "", title: str = "",
+def open_subject(model: str, weights: Union[str, Sequence[str]] = "", labels: Sequence[str] = (), scores: str = "", title: str = "",
                  wish: NetWish = NetWish()) -> Subject:
-    """Builds the net of a prototxt for one pass over its TEST data, with comma-separated files of weights.
+    """Builds the net of a prototxt for one pass over its TEST data, with comma-separated files of weights, or a list of them.
 
     Data layers read in order from the first record, and records that cannot be read are skipped.
     labels: class names; by default those in the weights or the data. scores: the blob with the scores,
@@ -134,15 +136,20 @@ def open_subject(model: str, weights: str = "", labels: Sequence[str] = (), scor
     """
     net = Net(_prepared(_definition(model, wish)), TEST, level=wish.level, stages=list(wish.stages), lenient=wish.lenient,
               precision=wish.precision)
-    files = [file.strip() for file in weights.split(",") if file.strip()]
+    files = _files(os.fspath(weights)) if isinstance(weights, (str, os.PathLike)) else [os.fspath(file) for file in weights]
     if not files and net.params:
         raise InvalidArgument("--weights is missing; give the .caffemodel with the net's weights")
     for file in files:
         net.copy_from(file)
     names = list(labels) or _names_of_model(net, files)
-    subject = Subject(net, title or model, ", ".join(files), names, scores)
+    subject = Subject(net, title or os.fspath(model), ", ".join(files), names, scores)
     subject.untrained = _untrained(net, files)
     return subject
+
+
+def _files(weights: str) -> List[str]:
+    """The parts between commas; a file's own name may have commas."""
+    return [weights] if os.path.isfile(weights) else [file.strip() for file in weights.split(",") if file.strip()]
 
 
 def _untrained(net: Net, files: List[str]) -> List[str]:

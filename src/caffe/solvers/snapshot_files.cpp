@@ -55,19 +55,19 @@ std::optional<SolverProgress> WholeSnapshot(const std::string& file) {
   }
 }
 
-// Sorted by iteration, latest first. One iteration may have a state in each format.
-std::multimap<int64_t, std::string, std::greater<>> StatesByIteration(
-    const std::filesystem::path& prefix) {
-  std::multimap<int64_t, std::string, std::greater<>> states;
+// The files <prefix>_iter_N<ending> and <prefix>_iter_N<ending>.h5 by iteration, latest first.
+std::multimap<int64_t, std::string, std::greater<>> FilesByIteration(
+    const std::filesystem::path& prefix, std::string_view ending) {
+  std::multimap<int64_t, std::string, std::greater<>> files;
   std::error_code error;
   const std::filesystem::path folder = prefix.has_parent_path() ? prefix.parent_path() : ".";
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     const auto parsed = ParseSnapshotName(prefix.filename().string(), name);
-    if (!parsed || !parsed->ending.starts_with(".solverstate")) continue;
-    states.emplace(parsed->iteration, (prefix.parent_path() / name).string());
+    if (!parsed || !parsed->ending.starts_with(ending)) continue;
+    files.emplace(parsed->iteration, (prefix.parent_path() / name).string());
   }
-  return states;
+  return files;
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ std::string WeightsFileOf(const std::string& stem, bool as_hdf5) {
 
 std::vector<std::string> SnapshotsOfRun(const std::string& prefix, const SolverProgress& progress) {
   std::vector<std::string> own;
-  const auto states = StatesByIteration(prefix);
+  const auto states = FilesByIteration(prefix, ".solverstate");
   for (auto state = states.rbegin(); state != states.rend(); ++state) {
     const auto& [iteration, file] = *state;
     if (iteration > progress.iter) continue;
@@ -130,7 +130,8 @@ void RemoveSnapshot(const std::string& state_file) {
 
 std::string NewestSnapshot(const SolverParameter& param, const std::string& solver_file) {
   std::string newest;
-  for (const auto& [iteration, file] : StatesByIteration(SnapshotPrefix(param, solver_file))) {
+  for (const auto& [iteration, file] :
+       FilesByIteration(SnapshotPrefix(param, solver_file), ".solverstate")) {
     const std::optional<SolverProgress> progress = WholeSnapshot(file);
     if (!progress) continue;
     if (newest.empty()) newest = file;
@@ -143,6 +144,22 @@ std::string NewestSnapshot(const SolverParameter& param, const std::string& solv
     return file;
   }
   return newest;
+}
+
+std::string BestWeights(const SolverParameter& param, const std::string& solver_file) {
+  const std::string prefix = SnapshotPrefix(param, solver_file);
+  for (const bool as_hdf5 : {false, true}) {
+    const std::string best = WeightsFileOf(BestStem(prefix), as_hdf5);
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(best, ignored)) return best;
+  }
+  if (const std::string newest = NewestSnapshot(param, solver_file); !newest.empty()) {
+    const bool as_hdf5 = newest.ends_with(".h5");
+    const size_t stem = newest.size() - StateFileOf("", as_hdf5).size();
+    return WeightsFileOf(newest.substr(0, stem), as_hdf5);
+  }
+  const auto weights = FilesByIteration(prefix, ".caffemodel");
+  return weights.empty() ? "" : weights.begin()->second;
 }
 
 void CheckSnapshotWritable(const SolverParameter& param, const std::string& solver_file) {

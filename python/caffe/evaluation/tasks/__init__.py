@@ -79,8 +79,3 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> List[str]:
 def number(value: Optional[float], digits: int = 3) -> str:
     """A dash for None."""
     return "-" if value is None else f"{value:.{digits}f}"
-
-
-def printable(name: str) -> str:
-    """A name without control characters, which could move the terminal's cursor."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)

@@ -8,9 +8,9 @@ import numpy as np
 from ..boxes import Matches, match_boxes, score_boxes
 from ..coco import INSTALL, score_by_coco
 from ..pictures import Outline, data_uri, with_outlines
-from ..records import Record
+from ..records import Record, printable
 from ..subject import Subject
-from . import Task, number, printable, table
+from . import Task, number, table
 
 ORDER = 1
 _THRESHOLD = 0.5  # minimum score for a detection to be shown and to count for an image, as in caffe detect

@@ -8,9 +8,9 @@ import numpy as np
 from ... import InvalidArgument
 from ..classes import probabilities_of, score_classes
 from ..pictures import data_uri, sized
-from ..records import Record
+from ..records import Record, printable
 from ..subject import Subject
-from . import Task, number, printable, table
+from . import Task, number, table
 
 ORDER = 3  # after the more specific tasks
 _MOST_LINES = 20

@@ -8,9 +8,9 @@ import numpy as np
 from ... import InvalidArgument
 from ..masks import confusion_of_masks, score_masks
 from ..pictures import colours, data_uri, side_by_side, sized, with_mask
-from ..records import Record
+from ..records import Record, printable
 from ..subject import Subject
-from . import Task, number, printable, table
+from . import Task, number, table
 
 ORDER = 2
 
