@@ -1,11 +1,13 @@
 """caffe new: which sets its readers take, and what they say about others."""
 import json
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from caffe import InvalidArgument
 from caffe.model_folder.datasets import open_dataset
+from caffe.model_folder.pixels import resized, size_of
 from image_sets import classes, coco, masks, picture, turned, voc, voc_note
 
 
@@ -208,6 +210,18 @@ def test_a_mask_of_the_unturned_photograph(tmp_path):
     write_masks(tmp_path, (0, 1))
     picture(tmp_path / "images/0.jpg", exif=turned())
     assert "is of 40x30, but its image of 30x40; the image's EXIF orientation swaps width and height" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["jpg", "png", "tif", "webp"])
+def test_photographs_are_turned_once(tmp_path, kind):
+    """The left half of the pixels is white; turned by orientation 6, it is the upper half."""
+    image = Image.new("RGB", (40, 30))
+    image.paste((255, 255, 255), (0, 0, 20, 30))
+    image.save(tmp_path / f"a.{kind}", exif=turned().tobytes())
+    Image.new("L", (30, 40)).save(tmp_path / "mask.png")
+    upright = np.asarray(resized(tmp_path / f"a.{kind}", tmp_path / "mask.png", 20, 255)[0]).mean(axis=2)
+    assert size_of(tmp_path / f"a.{kind}") == (30, 40)
+    assert upright[:8].min() > 200 and upright[12:].max() < 50
 
 
 def test_images_of_one_name_and_without_masks(tmp_path):

@@ -40,10 +40,10 @@ def classes_of(file: Path, mask: Path) -> Set[int]:
 
 def resized(file: Path, mask: Path, side: int, white: int) -> Tuple[Any, Any]:
     """Image and mask, resized to side x side pixels; classes of the mask are not interpolated. white: the class of pixels that are 255."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     with _opened(file) as image:
-        picture = _colours(file, ImageOps.exif_transpose(image)).resize((side, side), Image.BILINEAR)
+        picture = _colours(file, _upright(image)).resize((side, side), Image.BILINEAR)
     with _opened(mask) as labels:
         classes = _classes(mask, labels)
     classes[classes == IGNORED] = white
@@ -71,7 +71,19 @@ def _opened(file: Path) -> Iterator[Any]:
 
 def _upright_size(image: Any) -> Tuple[int, int]:
     """(width, height) of a PIL image after the rotation that our readers apply."""
+    if image.format == "TIFF":
+        return _upright(image).size
     return (image.height, image.width) if _swaps_sides(image) else image.size
+
+
+def _upright(image: Any) -> Any:
+    """The image as displayed. Pillow turns a TIFF itself when it reads the pixels."""
+    from PIL import ImageOps
+
+    if image.format == "TIFF":
+        image.load()
+        return image
+    return ImageOps.exif_transpose(image)
 
 
 def _swaps_sides(image: Any) -> bool:
