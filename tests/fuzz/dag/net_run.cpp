@@ -65,6 +65,19 @@ class Noise {
   RandomNumbers random_;
 };
 
+// Changes the elements of each parameter to which its filler has given one number, such as a scale
+// of 1 or a bias of 0: a plan that left the parameter out would compute the same.
+void VaryConstants(Net& net) {
+  uint64_t seed = 0;
+  for (const Net::LearnableParam& param : net.learnable_params()) {
+    RandomNumbers random(++seed);
+    double* data = param.blob->mutable_cpu_data<double>();
+    const int64_t count = param.blob->count();
+    if (!std::all_of(data, data + count, [&](double x) { return x == data[0]; })) continue;
+    for (int64_t i = 0; i < count; ++i) data[i] += 0.3 * std::abs(random.Uniform());
+  }
+}
+
 // The net with a separate name for each version of a blob: y, y', y''.
 NetParameter WithoutInPlace(NetParameter net) {
   std::map<std::string, std::string> versions;
@@ -92,6 +105,7 @@ class Run {
         noise_(options),
         net_(options.noise > 0 ? WithoutInPlace(definition) : definition, WithSeed(options.net)) {
     FillStatistics(net_);
+    VaryConstants(net_);
     if (options_.noise > 0) AddNoise();
   }
 
