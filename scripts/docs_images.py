@@ -3,10 +3,10 @@
 
   scripts/docs_images.py [NAME...]
 
-NAMES: plan, train, net, curve, trace, answers, evaluation, tensorboard, site; default all. train, curve and tensorboard
+NAMES: plan, train, net, curve, trace, answers, evaluation, tensorboard, site, studio; default all. train, curve and tensorboard
 show one training, which is kept in build/pictures-run until the folder is removed. Needs a build, the databases of
 examples/mnist/create_mnist.sh and scripts/install_dependencies.sh docs; evaluation, tensorboard and site need
-chromium too (Debian's package), evaluation scikit-learn and Jinja2, and site what scripts/docs_site.sh has built. What comes from PyPI
+chromium too (Debian's package), studio what scripts/install_dependencies.sh studio installs, evaluation scikit-learn and Jinja2, and site what scripts/docs_site.sh has built. What comes from PyPI
 goes into build/pictures-venv (docs/images/requirements.txt).
 """
 import argparse
@@ -166,7 +166,7 @@ def shrink(name):
     from PIL import Image
 
     path = IMAGES / f"{name}.png"
-    Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
+    Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 def screenshot(name, url, wait_for, width=1400):
@@ -269,7 +269,31 @@ def site():
         server.shutdown()
 
 
-PICTURES = {make.__name__: make for make in (plan, train, net, curve, trace, answers, evaluation, tensorboard, site)}
+def studio():
+    """Pages of the studio, as its browser test sees them."""
+    from PIL import Image
+
+    python = ROOT / "build" / "studio-venv" / "bin" / "python"
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        subprocess.run([python, "-m", "pytest", "-q", "-c", ROOT / "pyproject.toml", f"--rootdir={ROOT}", "-p", "no:cacheprovider",
+                        ROOT / "tests/studio/test_pages.py", "-k", "compared or photographs"],
+                       check=True, env={**os.environ, "CAFFE_STUDIO_SHOTS": name}, stdout=subprocess.DEVNULL)
+        shots = {file.stem[3:]: Image.open(file).convert("RGB") for file in folder.glob("*.png")}
+        shots["compare"].save(IMAGES / "studio_runs.png")
+        shots["try"].crop((0, 0, 1280, 560)).save(IMAGES / "studio_answer.png")
+        width, height, gap = 480, 322, 8
+        strip = Image.new("RGB", (3 * (width + gap) - gap, 2 * (height + gap) - gap), (138, 138, 138))
+        for place, shot in enumerate(("data", "jobs", "trained", "try", "evaluation", "activations")):
+            small = shots[shot].resize((width, height), Image.LANCZOS)
+            strip.paste(small, (place % 3 * (width + gap), place // 3 * (height + gap)))
+        strip.save(IMAGES / "studio_strip.png")
+    for picture in ("studio_runs", "studio_answer", "studio_strip"):
+        shrink(picture)
+
+
+PICTURES = {make.__name__: make for make in (plan, train, net, curve, trace, answers, evaluation, tensorboard, site,
+                                             studio)}
 
 
 def main():
