@@ -2,6 +2,7 @@
 // differences between its generations 2.x and 3.x.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
@@ -114,6 +115,23 @@ class OneDnnProduct {
   OneDnnPrimitive primitive_;
   bool has_bias_ = false;
   size_t workspace_bytes_ = 0;
+};
+
+// A product that either overwrites c or adds to it.
+class OneDnnProductOrSum {
+ public:
+  explicit OneDnnProductOrSum(const OneDnnProduct::Shape& shape)
+      : product_(shape, /*accumulates=*/false), sum_(shape, /*accumulates=*/true) {}
+
+  size_t workspace_bytes() const {
+    return std::max(product_.workspace_bytes(), sum_.workspace_bytes());
+  }
+  void Run(bool adds, void* a, void* b, void* bias, void* c, void* workspace) {
+    (adds ? sum_ : product_).Run(a, b, bias, c, workspace);
+  }
+
+ private:
+  OneDnnProduct product_, sum_;
 };
 
 // Allocates aligned parts of a kernel's workspace.

@@ -58,9 +58,6 @@ KernelOrRefusal MakeBatchedMatmul(const ops::BatchedGemm& op, const KernelReques
     return dnnl::memory::dims(numbers.begin() + static_cast<ptrdiff_t>(outer), numbers.end());
   };
   try {
-    struct State {
-      OneDnnProduct overwrite, add;
-    };
     const OneDnnProduct::Shape shape{.rows = op.rows,
                                      .columns = op.columns,
                                      .inner = op.inner,
@@ -72,26 +69,20 @@ KernelOrRefusal MakeBatchedMatmul(const ops::BatchedGemm& op, const KernelReques
                                      .a_steps = inner_axes(op.a_steps),
                                      .b_steps = inner_axes(op.b_steps),
                                      .c_steps = inner_axes(op.c_steps)};
-    auto state = std::make_shared<State>();
-    state->overwrite = OneDnnProduct(shape, /*accumulates=*/false);
-    state->add = OneDnnProduct(shape, /*accumulates=*/true);
-    return Kernel{"",
-                  [state, op, outer](const KernelContext& ctx) {
-                    const auto matrix = [](const TensorView& all, int64_t elements) {
-                      return static_cast<char*>(all.data) +
-                             elements * static_cast<int64_t>(SizeOf(all.dtype));
-                    };
-                    for (int64_t place = 0; place < Places(op, 0, outer); ++place) {
-                      const ops::MatrixPair pair = PairAt(op, 0, outer, place);
-                      OneDnnProduct& product =
-                          pair.adds || ctx.accumulates(0) ? state->add : state->overwrite;
-                      product.Run(matrix(ctx.input(op.kA), pair.a * op.rows * op.inner),
-                                  matrix(ctx.input(op.kB), pair.b * op.inner * op.columns), nullptr,
-                                  matrix(ctx.output(0), pair.c * op.rows * op.columns),
-                                  ctx.workspace);
-                    }
-                  },
-                  std::max(state->overwrite.workspace_bytes(), state->add.workspace_bytes())};
+    auto product = std::make_shared<OneDnnProductOrSum>(shape);
+    const auto run = [product, op, outer](const KernelContext& ctx) {
+      const auto matrix = [](const TensorView& all, int64_t elements) {
+        return static_cast<char*>(all.data) + elements * static_cast<int64_t>(SizeOf(all.dtype));
+      };
+      for (int64_t place = 0; place < Places(op, 0, outer); ++place) {
+        const ops::MatrixPair pair = PairAt(op, 0, outer, place);
+        product->Run(pair.adds || ctx.accumulates(0),
+                     matrix(ctx.input(op.kA), pair.a * op.rows * op.inner),
+                     matrix(ctx.input(op.kB), pair.b * op.inner * op.columns), nullptr,
+                     matrix(ctx.output(0), pair.c * op.rows * op.columns), ctx.workspace);
+      }
+    };
+    return Kernel{"", run, product->workspace_bytes()};
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
   }

@@ -96,10 +96,6 @@ KernelOrRefusal MakeGradData(const ops::ConvGradData& op, const KernelRequest& r
   }
 }
 
-struct WeightsState {
-  OneDnnProduct overwrite, add;
-};
-
 KernelOrRefusal MakeGradWeightsAsProduct(const ops::ConvGradWeights& op,
                                          const KernelRequest& request) {
   using Grad = ops::ConvGradWeights;
@@ -118,36 +114,34 @@ KernelOrRefusal MakeGradWeightsAsProduct(const ops::ConvGradWeights& op,
                                      .inner = pixels.count(),
                                      .transpose_a = true,
                                      .factors = x.dtype};
-    auto state = std::make_shared<WeightsState>();
-    state->overwrite = OneDnnProduct(shape, /*accumulates=*/false);
-    state->add = OneDnnProduct(shape, /*accumulates=*/true);
+    auto product = std::make_shared<OneDnnProductOrSum>(shape);
     WorkspaceLayout layout;
-    layout.Add(std::max(state->overwrite.workspace_bytes(), state->add.workspace_bytes()));
+    layout.Add(product->workspace_bytes());
     const size_t hits =
         pixels.is_strided() ? layout.Add(static_cast<size_t>(pixels.count()) * row_bytes) : 0;
-    return Kernel{
-        "",
-        [=](const KernelContext& ctx) {
-          char* workspace = static_cast<char*>(ctx.workspace);
-          char* read = ctx.input(Grad::kX).as<char>();
-          if (pixels.is_strided()) {
-            char* const gathered = workspace + hits;
-            pixels.ForEachHit([&](int64_t from, int64_t to) {
-              std::memcpy(gathered + static_cast<size_t>(to) * row_bytes,
-                          read + static_cast<size_t>(from) * row_bytes, row_bytes);
-            });
-            read = gathered;
-          }
-          OneDnnProduct& product = ctx.accumulates(Grad::kDw) ? state->add : state->overwrite;
-          const TensorView& dy = ctx.input(Grad::kDy);
-          product.Run(dy.data, read, nullptr, ctx.output(Grad::kDw).data, workspace);
-          if (!ctx.has_output(Grad::kDbias)) return;
-          VisitFloat(dy.dtype, [&]<typename T>(TypeTag<T>) {
-            SumColumns(dy.as<const T>(), pixels.count(), dy.shape[1], ctx.accumulates(Grad::kDbias),
-                       ctx.output(Grad::kDbias).as<float>());
-          });
-        },
-        layout.bytes()};
+    return Kernel{"",
+                  [=](const KernelContext& ctx) {
+                    char* workspace = static_cast<char*>(ctx.workspace);
+                    char* read = ctx.input(Grad::kX).as<char>();
+                    if (pixels.is_strided()) {
+                      char* const gathered = workspace + hits;
+                      pixels.ForEachHit([&](int64_t from, int64_t to) {
+                        std::memcpy(gathered + static_cast<size_t>(to) * row_bytes,
+                                    read + static_cast<size_t>(from) * row_bytes, row_bytes);
+                      });
+                      read = gathered;
+                    }
+                    const TensorView& dy = ctx.input(Grad::kDy);
+                    product->Run(ctx.accumulates(Grad::kDw), dy.data, read, nullptr,
+                                 ctx.output(Grad::kDw).data, workspace);
+                    if (!ctx.has_output(Grad::kDbias)) return;
+                    VisitFloat(dy.dtype, [&]<typename T>(TypeTag<T>) {
+                      SumColumns(dy.as<const T>(), pixels.count(), dy.shape[1],
+                                 ctx.accumulates(Grad::kDbias),
+                                 ctx.output(Grad::kDbias).as<float>());
+                    });
+                  },
+                  layout.bytes()};
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
   }

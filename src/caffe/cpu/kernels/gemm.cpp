@@ -81,9 +81,6 @@ KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
   if (has_bias && request.inputs[ops::Gemm::kBias].dtype != DType::kFloat)
     return Refusal{"only a float bias"};
   try {
-    struct State {
-      OneDnnProduct overwrite, add;
-    };
     const OneDnnProduct::Shape shape{.rows = op.rows,
                                      .columns = op.columns,
                                      .inner = op.inner,
@@ -92,17 +89,15 @@ KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
                                      .factors = a.dtype,
                                      .result = result,
                                      .has_bias = has_bias};
-    auto state = std::make_shared<State>();
-    state->overwrite = OneDnnProduct(shape, /*accumulates=*/false);
-    state->add = OneDnnProduct(shape, /*accumulates=*/true);
+    auto product = std::make_shared<OneDnnProductOrSum>(shape);
     return Kernel{"",
-                  [state, has_bias](const KernelContext& ctx) {
-                    OneDnnProduct& product = ctx.accumulates(0) ? state->add : state->overwrite;
-                    product.Run(ctx.input(ops::Gemm::kA).data, ctx.input(ops::Gemm::kB).data,
-                                has_bias ? ctx.input(ops::Gemm::kBias).data : nullptr,
-                                ctx.output(0).data, ctx.workspace);
+                  [product, has_bias](const KernelContext& ctx) {
+                    product->Run(ctx.accumulates(0), ctx.input(ops::Gemm::kA).data,
+                                 ctx.input(ops::Gemm::kB).data,
+                                 has_bias ? ctx.input(ops::Gemm::kBias).data : nullptr,
+                                 ctx.output(0).data, ctx.workspace);
                   },
-                  std::max(state->overwrite.workspace_bytes(), state->add.workspace_bytes())};
+                  product->workspace_bytes()};
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
   }
