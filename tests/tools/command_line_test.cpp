@@ -196,6 +196,10 @@ TEST_F(CommandLineTest, SaysWhichValueIsWrong) {
   ExpectFailure("time net.prototxt --iterations", "flag --iterations needs a value");
 }
 
+TEST_F(CommandLineTest, RefusesFlagsThatOnlyNewCommandsHave) {
+  ExpectFailure("time --model=net.prototxt --epochs=8", "unknown flag --epochs, one of caffe new");
+}
+
 TEST_F(CommandLineTest, IgnoresFlagsOfOtherCommandsWithAWarning) {
   const Outcome time = Run("time --model=net.prototxt --iterations=1 --weights=none.caffemodel");
   EXPECT_EQ(time.status, 0) << time.output;

@@ -1,6 +1,7 @@
 #include "tools/caffe/command_line.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <iostream>
 #include <new>
@@ -83,6 +84,13 @@ const CLI::Option* FindOption(const CLI::App& app, const std::string& name) {
     if (option->check_name(name)) return option;
   }
   return nullptr;
+}
+
+// True for the commands of Caffe's own program, whose flags belong to all of them: old scripts give
+// some that a command does not read.
+bool IsOfCaffe(const std::string& command) {
+  constexpr std::array kCommands = {"train", "test", "time", "device_query"};
+  return std::ranges::find(kCommands, command) != kCommands.end();
 }
 
 }  // namespace
@@ -242,6 +250,8 @@ void CommandLine::ThrowUnknownFlag(const Flag& flag) const {
   if (near.empty()) near = Suggest(name, FlagNames(app_), "--");
   const std::string command =
       command_app_ != nullptr ? " " + WordsOf(command_app_->get_name()) : "";
+  const std::vector<std::string> takers = Takers(name);
+  if (!takers.empty()) near = ", one of caffe " + CLI::detail::join(takers, ", ") + near;
   throw InvalidArgument("caffe" + command + ": unknown flag --" + name + near + "; caffe help" +
                         command + " lists what there is");
 }
@@ -254,7 +264,7 @@ void CommandLine::AddFlag(const Flag& flag, std::vector<std::string>* for_all,
   if (option == nullptr) option = FindOption(app_, name);
   if (option == nullptr) {
     const std::vector<std::string> takers = Takers(flag.name);
-    if (takers.empty()) ThrowUnknownFlag(flag);
+    if (std::ranges::none_of(takers, IsOfCaffe)) ThrowUnknownFlag(flag);
     warnings_.push_back("caffe " + (command_app_ ? WordsOf(command_app_->get_name()) : "") + ": " +
                         name + " is ignored, a flag of caffe " + CLI::detail::join(takers, ", "));
   } else if (TakesValue(*option)) {

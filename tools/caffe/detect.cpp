@@ -1,4 +1,6 @@
 // caffe detect: finds objects in images.
+#include <glog/logging.h>
+
 #include <cmath>
 #include <iomanip>
 #include <iostream>
@@ -58,6 +60,8 @@ class Detect : public AskCommand {
       Put(found, boxes.back(), AddJson(result, "detections"));
       boxes.back().text += StrCat(" ", std::lround(found.score * 100), "%");
     }
+    LOG_IF(INFO, boxes.empty()) << Printable(image.name) << ": nothing has a score of "
+                                << threshold_ << " or more; a lower --threshold shows what does";
     if (!copies_) return;
     data::Image copy = image.pixels;
     data::DrawBoxes(boxes, &copy);
@@ -72,9 +76,11 @@ class Detect : public AskCommand {
   // The detections of image `index`, in row order. Rows without a detection have image -1.
   std::vector<Detection> DetectionsOf(const Net& net, int index) const {
     const Blob& rows = *net.output_blobs()[0];
-    Require(rows.shape().num_axes() == 4 && rows.shape()[3] == Detection::kNumbers, "output '",
-            net.output_names()[0], "' has the shape ", rows.shape(),
-            "; a detector's is 1x1xRx7, as of DetectionOutput");
+    Require(
+        rows.shape().num_axes() == 4 && rows.shape()[3] == Detection::kNumbers, "output '",
+        net.output_names()[0], "' has the shape ", rows.shape(),
+        "; a detector's is 1x1xRx7, as of DetectionOutput. Nets with scores of classes are asked "
+        "by caffe classify, those with scores for each pixel by caffe segment");
     std::vector<Detection> found;
     const float* const numbers = rows.cpu_data<float>();
     for (int64_t at = 0; at < rows.count(); at += Detection::kNumbers) {

@@ -93,7 +93,8 @@ std::vector<std::string> FilesOf(const ImageFlags& flags) {
   }
   if (!flags.list.empty()) AddList(flags.list, &files);
   Require(!files.empty(),
-          "no image is given; name files, folders, --image_list, --video or --camera");
+          "no image is given; name the model and then files, folders, --image_list, --video or "
+          "--camera");
   return files;
 }
 

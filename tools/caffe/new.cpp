@@ -29,11 +29,10 @@ class New : public Command {
            "A net of those that --nets lists, or a deploy prototxt for classification; else "
            "one for the task and size")
         ->type_name("NAME|FILE.prototxt");
-    app.add_option(
-           "--from", from_,
-           "Weights to start from; layers that the net has not, or of other sizes, are left "
-           "out")
-        ->type_name("FILE.caffemodel");
+    app.add_option("--from", from_,
+                   "Weights to start from, or the folder of a model; layers that the net has not "
+                   "are left out")
+        ->type_name("FILE.caffemodel|FOLDER");
     app.add_option("--size", size_, "Height and width of the net's input")->type_name("PIXELS");
     app.add_option("--epochs", epochs_, "Passes over the images")->type_name("N");
     app.add_option("--batch", batch_, "Images that are trained on together")->type_name("N");
