@@ -1,6 +1,7 @@
 """caffe new: from a folder of images to a model's folder."""
 import io
 import json
+import math
 import os
 import pathlib
 import re
@@ -85,7 +86,7 @@ def test_lists(folder):
 @pytest.mark.parametrize("make", [voc, coco])
 def test_boxes(folder, make):
     make(folder / "scenes")
-    assert "detection of 2 classes" in caffe(folder, "new", "scenes", "--output=m", "--size=64")
+    assert "detection of 1 class " in caffe(folder, "new", "scenes", "--output=m", "--size=64")
     assert "MultiBoxLoss" in types(folder / "m/train_val.prototxt")
     deploy = read(folder / "m/deploy.prototxt", "NetParameter")
     assert deploy.layer[-1].type == "DetectionOutput" and list(deploy.model_info.label) == ["background", "brick"]
@@ -128,7 +129,8 @@ def test_a_net_of_a_file_learns_other_classes(folder):
         caffe_pb2.BlobProto(shape=caffe_pb2.BlobShape(dim=[4, 3, 3, 3]), data=[0.25] * 108),
         caffe_pb2.BlobProto(shape=caffe_pb2.BlobShape(dim=[4]), data=[0] * 4)])
     (folder / "own.caffemodel").write_bytes(caffe_pb2.NetParameter(layer=[conv]).SerializeToString())
-    caffe(folder, "new", "photos", "--net=own.prototxt", "--from=own.caffemodel", "--epochs=1")
+    said = caffe(folder, "new", "photos", "--net=own.prototxt", "--from=own.caffemodel", "--epochs=1")
+    assert "begins with the weights of 1 of its 2 layers" in said
     net = text_format.Parse((folder / "photos_model/train_val.prototxt").read_text(), caffe_pb2.NetParameter())
     kinds = [layer.type for layer in net.layer]
     assert kinds == ["Data", "Data", "Convolution", "ReLU", "InnerProduct", "SoftmaxWithLoss", "Accuracy"]
@@ -139,6 +141,8 @@ def test_a_net_of_a_file_learns_other_classes(folder):
     said = caffe(folder, "train", "photos_model")
     assert re.search(r"conv +copied +2 blobs", said), said
     assert "red" in caffe(folder, "classify", "photos_model", "photos/red/1.png")
+    said = caffe(folder, "new", "photos", "--net=own.prototxt", "--from=photos_model", "--output=again")
+    assert "begins with the weights of 2 of its 2 layers" in said
 
 
 @pytest.mark.parametrize("old, new, said", [
@@ -156,9 +160,9 @@ def test_a_net_of_a_file_that_does_not_fit_is_refused(folder, old, new, said):
     assert said in text and not (folder / "photos_model").exists(), text
 
 
-def weights(file, *layers):
-    """A file with a blob of one number for each layer."""
-    blob = caffe_pb2.BlobProto(shape=caffe_pb2.BlobShape(dim=[1]), data=[0.5])
+def weights(file, *layers, shape=(1,)):
+    """A file with a blob for each layer."""
+    blob = caffe_pb2.BlobProto(shape=caffe_pb2.BlobShape(dim=shape), data=[0.5] * math.prod(shape))
     net = caffe_pb2.NetParameter(layer=[caffe_pb2.LayerParameter(name=name, type="Convolution", blobs=[blob]) for name in layers])
     file.write_bytes(net.SerializeToString())
     return file
@@ -172,12 +176,16 @@ def test_weights_of_another_net(folder):
     (folder / "w.caffemodel").write_bytes(b"\xff" * 40)
     said = caffe(folder, "new", "photos", "--net=resnet20", "--from=w.caffemodel", status=1)
     assert "w.caffemodel" in said and "Traceback" not in said
+    weights(folder / "w.caffemodel", "conv1", shape=(7, 3, 3, 3))
+    said = caffe(folder, "new", "photos", "--net=resnet20", "--from=w.caffemodel", status=1)
+    assert "--from is w.caffemodel, whose layers are not those of the net: " in said and "'conv1'" in said
+    assert not (folder / "photos_model").exists()
 
 
 def test_published_weights_keep_their_images(folder):
     """They were not trained on (pixel - mean of these images) / 64."""
     classes(folder / "photos")
-    weights(folder / "w.caffemodel", "conv1")
+    weights(folder / "w.caffemodel", "conv1", shape=(32, 3, 3, 3))
     caffe(folder, "new", "photos", "--net=mobilenet_v2", "--from=w.caffemodel")
     net = text_format.Parse((folder / "photos_model/train_val.prototxt").read_text(), caffe_pb2.NetParameter())
     transform = net.layer[0].transform_param
@@ -216,7 +224,7 @@ def test_wishes_that_do_not_fit(folder):
                         (["--output=photos/m"], "photos/m: lies in photos, the folder of the images"),
                         (["--output=caf\udce9"], "'caf\\udce9': has bytes that are no UTF-8"),
                         (["--output=file/m"], "file/m: cannot be made: "),
-                        (["--from=x.caffemodel"], "--from is x.caffemodel, which is no file; give a .caffemodel")):
+                        (["--from=x.caffemodel"], "--from is x.caffemodel, which is neither a file nor the folder of a model that is trained")):
         said = caffe(folder, "new", "photos", *words, status=1)
         assert text in said and "Traceback" not in said
     (folder / "photos_model").mkdir()

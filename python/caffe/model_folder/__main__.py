@@ -51,9 +51,12 @@ def _make(options):
         plan = make(photographs, output, wishes, options.program)
     for files in plan.dataset.left_out:
         print(f"left out: {files}", file=sys.stderr)
-    print(f"{output}: {plan.dataset.task} of {len(plan.dataset.classes)} classes ({plan.dataset.kind}), "
+    classes = len(plan.dataset.classes) - (plan.dataset.task == "detection")  # the first one is the background
+    print(f"{output}: {plan.dataset.task} of {classes} {'class' if classes == 1 else 'classes'} ({plan.dataset.kind}), "
           f"{plan.halves.train_count} images for training and {plan.halves.val_count} for testing")
     print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs} epochs in batches of {plan.batch}")
+    if plan.copied:
+        print(f"begins with the weights of {plan.copied[0]} of its {plan.copied[1]} layers; the others learn from nothing")
     print(f"\nnext:  caffe train {shlex.quote(argument(output))}")
 
 

@@ -1,14 +1,15 @@
 """Makes a model's folder."""
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional, Tuple
 
-from .. import InvalidArgument, IoError, model_info, zoo
+from .. import TEST, InvalidArgument, IoError, Net, model_info, zoo
 from .._new_folder import new_folder
 from ..proto import caffe_pb2
 from ..prototxt import text_of
@@ -54,8 +55,7 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
         raise InvalidArgument(f"--epochs is {wishes.epochs:g}; give a number above 0, up to {_MOST_EPOCHS}")
     if wishes.batch is not None and wishes.batch < 1:
         raise InvalidArgument(f"--batch is {wishes.batch}; give 1 or more images")
-    if wishes.weights is not None and not wishes.weights.is_file():
-        raise InvalidArgument(f"--from is {wishes.weights}, which is no file; give a .caffemodel")
+    wishes = replace(wishes, weights=_weights_in(wishes.weights))
     if photographs.is_dir() and photographs.resolve() in output.resolve().parents:
         raise InvalidArgument(f"{output}: lies in {photographs}, the folder of the images, of which it would become a part; give another "
                               "--output")
@@ -107,6 +107,8 @@ def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wi
     _write(folder / "train_val.prototxt", definition, f"{net.name} for {len(dataset.classes)} classes.")
     _write(folder / "solver.prototxt", recipes.solver(plan), "Paths begin at this folder: caffe train FOLDER.")
     _deploy(folder, program)
+    if wishes.weights is not None:
+        plan = plan._replace(copied=_copied(folder, weights, wishes.weights))
     (folder / "README.md").write_text(_readme(plan), encoding="utf-8")
     return plan
 
@@ -136,6 +138,29 @@ def _require_common_layer(weights: Path, definition: Any, net: zoo.Net) -> None:
         named = f" ('{given[0]}', ...)" if given else ""
         raise InvalidArgument(f"--from is {weights}: none of its {len(given)} layers with weights{named} is one of net '{net.name}'; layers "
                               "are matched by name: give weights of this net")
+
+
+def _weights_in(path: Optional[Path]) -> Optional[Path]:
+    """The file of weights that --from names: itself, or the best or newest one of a model's folder."""
+    if path is None or path.is_file():
+        return path
+    best = sorted(path.glob("snapshots/*_best.caffemodel"))
+    if not best:  # the number of iterations is at the end of the name
+        best = sorted(path.glob("snapshots/*_iter_*.caffemodel"), key=lambda file: int(re.sub(r"\D", "", file.stem.rpartition("_")[2]) or 0))
+    if not best:
+        raise InvalidArgument(f"--from is {path}, which is neither a file nor the folder of a model that is trained; give a .caffemodel")
+    return best[-1]
+
+
+def _copied(folder: Path, weights: str, given: Path) -> Tuple[int, int]:
+    """How many of the net's layers with weights the file has, and how many there are. Raises InvalidArgument for layers of the same
+    name that are not of the same form."""
+    net = Net(str(folder / "deploy.prototxt"), TEST)
+    try:
+        rows = net.copy_from(str(folder / weights))
+    except InvalidArgument as error:
+        raise InvalidArgument(f"--from is {given}, whose layers are not those of the net: {error}") from None
+    return sum(row[1] == "copied" for row in rows), len([name for name in net.params if net.params[name]])
 
 
 def _write(file: Path, message: object, comment: str) -> None:

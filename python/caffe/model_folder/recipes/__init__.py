@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ...net_spec import assign_proto
 from ...net_spec import params as P
@@ -21,6 +21,7 @@ class Plan(NamedTuple):
 
     side: of the net's input, in pixels. stored: side of the stored images. epochs: passes over the training half. seed: for training.
     weights: file of initial weights relative to the folder, or "". mean, scale: the net's input is (pixel - mean) * scale.
+    copied: how many layers start from these weights, and of how many; None without weights.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Plan(NamedTuple):
     weights: str
     mean: Tuple[float, ...]
     scale: float
+    copied: Optional[Tuple[int, int]] = None
 
 
 def train_val(plan: Plan) -> Any:
