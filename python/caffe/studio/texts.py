@@ -35,7 +35,7 @@ class EditedText:
             return file.read()
 
     def bytes_of(self, text):
-        """What the file has to hold for a text."""
+        """The bytes that the file has to hold for a text."""
         return text.replace("\n", self._end).encode("utf-8")
 
     def require_same(self):
