@@ -143,6 +143,7 @@ def test_a_net_of_a_file_learns_other_classes(folder):
     assert "red" in caffe(folder, "classify", "photos_model", "photos/red/1.png")
     said = caffe(folder, "new", "photos", "--net=own.prototxt", "--from=photos_model", "--output=again")
     assert "begins with the weights of 2 of its 2 layers" in said
+    assert "21 images are few for a net that learns from nothing" in caffe(folder, "new", "photos", "--output=third")
 
 
 @pytest.mark.parametrize("old, new, said", [

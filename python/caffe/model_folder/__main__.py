@@ -9,6 +9,8 @@ from .._output import raising_signals, run_command
 from .databases import argument
 from .new import Wishes, make
 
+_FEW = 500  # images
+
 
 def _parser():
     parser = argparse.ArgumentParser(prog="caffe new", description=__doc__)
@@ -57,6 +59,8 @@ def _make(options):
     print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs} epochs in batches of {plan.batch}")
     if plan.copied:
         print(f"begins with the weights of {plan.copied[0]} of its {plan.copied[1]} layers; the others learn from nothing")
+    elif plan.halves.train_count < _FEW:
+        print(f"{plan.halves.train_count} images are few for a net that learns from nothing: weights that know others help (--from)")
     print(f"\nnext:  caffe train {shlex.quote(argument(output))}")
 
 
