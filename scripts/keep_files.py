@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the files that a release has to leave readable, with the programs of that release.
 
-  scripts/keep_files.py BUILD FOLDER     say, build/cpu-release tests/kept/0.4.0
+  scripts/keep_files.py BUILD FOLDER     say, build/cpu-release tests/kept/VERSION
 
 BUILD is a build folder with the programs and the Python package. tests/smoke/test_kept_files.py reads
 the files of every folder in tests/kept; docs/upgrading.md makes the promise. Run it for each release,
