@@ -13,6 +13,7 @@ from programs import BINARIES, PACKAGE, need_program
 
 # In the place of the program caffe: says which process it is, and then works for long.
 WORKS = "#!/bin/sh\necho $$ > {pipe}\nexec sleep 10000\n"
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 FAILS = "#!/bin/sh\nexit 1\n"
 
 
@@ -32,14 +33,20 @@ def new(folder, program):
     file.write_text(program.format(pipe=folder / "pipe"), encoding="utf-8")
     file.chmod(0o755)
     return subprocess.Popen([sys.executable, "-m", "caffe.model_folder", "photos", "--output=m", f"--program={file}"], cwd=folder,
-                            env={**os.environ, "PYTHONPATH": str(PACKAGE)}, stderr=subprocess.PIPE, text=True)
+                            env={**os.environ, "PYTHONPATH": str(PACKAGE)}, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
+
+
+def heed():
+    """Ends by the signals, also where they are ignored here, as under nohup."""
+    for number in SIGNALS:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def hidden(folder):
     return [file.name for file in folder.iterdir() if file.name.startswith(".m.")]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_nothing_is_left(folder, number):
     process = new(folder, WORKS)
     child = int(line_from(folder / "pipe", process))
@@ -75,5 +82,5 @@ def test_an_interrupt_while_packages_are_imported(tmp_path):
     (tmp_path / "numpy.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n", encoding="utf-8")
     done = subprocess.run([BINARIES / "caffe", "new", "--nets"], check=False, capture_output=True, text=True,
                           env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(tmp_path)},
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))  # if it is ignored here
+                          preexec_fn=heed)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
