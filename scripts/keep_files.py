@@ -90,7 +90,8 @@ def main(build, folder):
         shutil.rmtree(trial) if trial.is_dir() else trial.unlink()
     for file in folder.rglob("run.json"):
         _forget_this_machine(file)
-    for waste in (*folder.glob("*.ppm"), *folder.rglob("lock.mdb"), *folder.rglob("trace.json"), *folder.rglob("*.tfevents.*"), folder / "list.txt", folder / "input.raw"):
+    for waste in (*folder.glob("*.ppm"), *folder.rglob("lock.mdb"), *folder.rglob("trace.json"), *folder.rglob("*.tfevents.*"), *folder.glob("sweep/*.html"),
+                  *folder.glob("sweep/*lock"), folder / "list.txt", folder / "input.raw"):
         waste.unlink()
     version = json.loads((folder / "sgd_run" / "run.json").read_text())["sessions"][0].get("cortado", "")
     print(f"{folder}: files of {version}, {sum(file.stat().st_size for file in folder.rglob('*') if file.is_file()):,} bytes")
