@@ -93,6 +93,12 @@ inline MatrixPair PairAt(const BatchedGemm& op, size_t begin, size_t end, int64_
   return pair;
 }
 
+// The matrix of `rows` x `columns` elements at an index of a tensor.
+inline void* MatrixAt(const TensorView& all, int64_t index, int64_t rows, int64_t columns) {
+  return static_cast<char*>(all.data) +
+         index * rows * columns * static_cast<int64_t>(SizeOf(all.dtype));
+}
+
 // The number of places of that grid.
 inline int64_t Places(const BatchedGemm& op, size_t begin, size_t end) {
   int64_t places = 1;

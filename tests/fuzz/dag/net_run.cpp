@@ -66,7 +66,8 @@ class Noise {
 };
 
 // Changes the elements of each parameter to which its filler has given one number, such as a scale
-// of 1 or a bias of 0: a plan that left the parameter out would compute the same.
+// of 1 or a bias of 0: a plan that left the parameter out would compute the same. They grow,
+// because a variance must stay positive.
 void VaryConstants(Net& net) {
   uint64_t seed = 0;
   for (const Net::LearnableParam& param : net.learnable_params()) {

@@ -71,15 +71,12 @@ KernelOrRefusal MakeBatchedMatmul(const ops::BatchedGemm& op, const KernelReques
                                      .c_steps = inner_axes(op.c_steps)};
     auto product = std::make_shared<OneDnnProductOrSum>(shape);
     const auto run = [product, op, outer](const KernelContext& ctx) {
-      const auto matrix = [](const TensorView& all, int64_t elements) {
-        return static_cast<char*>(all.data) + elements * static_cast<int64_t>(SizeOf(all.dtype));
-      };
       for (int64_t place = 0; place < Places(op, 0, outer); ++place) {
         const ops::MatrixPair pair = PairAt(op, 0, outer, place);
         product->Run(pair.adds || ctx.accumulates(0),
-                     matrix(ctx.input(op.kA), pair.a * op.rows * op.inner),
-                     matrix(ctx.input(op.kB), pair.b * op.inner * op.columns), nullptr,
-                     matrix(ctx.output(0), pair.c * op.rows * op.columns), ctx.workspace);
+                     ops::MatrixAt(ctx.input(op.kA), pair.a, op.rows, op.inner),
+                     ops::MatrixAt(ctx.input(op.kB), pair.b, op.inner, op.columns), nullptr,
+                     ops::MatrixAt(ctx.output(0), pair.c, op.rows, op.columns), ctx.workspace);
       }
     };
     return Kernel{"", run, product->workspace_bytes()};

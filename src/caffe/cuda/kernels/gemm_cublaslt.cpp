@@ -392,15 +392,11 @@ KernelOrRefusal MakeBatchedGemm(const ops::BatchedGemm& op, const KernelRequest&
       shape, request, /*has_epilogue=*/false,
       [&](const ChosenProduct& product, std::vector<std::string> names) -> KernelOrRefusal {
         const auto run = [product, op, outer](const KernelContext& ctx) {
-          const auto matrix = [](const TensorView& all, int64_t elements) {
-            return static_cast<char*>(all.data) +
-                   elements * static_cast<int64_t>(SizeOf(all.dtype));
-          };
           for (int64_t place = 0; place < Places(op, 0, outer); ++place) {
             const ops::MatrixPair pair = PairAt(op, 0, outer, place);
-            product.Run(ctx, matrix(ctx.input(op.kA), pair.a * op.rows * op.inner),
-                        matrix(ctx.input(op.kB), pair.b * op.inner * op.columns),
-                        matrix(ctx.output(0), pair.c * op.rows * op.columns),
+            product.Run(ctx, ops::MatrixAt(ctx.input(op.kA), pair.a, op.rows, op.inner),
+                        ops::MatrixAt(ctx.input(op.kB), pair.b, op.inner, op.columns),
+                        ops::MatrixAt(ctx.output(0), pair.c, op.rows, op.columns),
                         pair.adds || ctx.accumulates(0));
           }
         };
