@@ -7,6 +7,7 @@
 
 #include "caffe/error.hpp"
 #include "tools/caffe/command.hpp"
+#include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/python_program.hpp"
 
 namespace caffe::tools {
@@ -60,9 +61,10 @@ class New : public Command {
       BecomePython("new", "caffe.model_folder", std::move(words));
     }
     Require(!images_.empty(), "give the folder of the images: caffe new photos");
+    const std::string weights = ModelFolder::Is(from_) ? ModelFolder(from_).Weights() : from_;
     AddOptions({{"--output", output_},
                 {"--net", net_},
-                {"--from", from_},
+                {"--from", weights},
                 {"--val", val_},
                 {"--size", size_ ? StrCat(*size_) : ""},
                 {"--batch", batch_ ? StrCat(*batch_) : ""},

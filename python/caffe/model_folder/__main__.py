@@ -53,7 +53,7 @@ def _make(options):
         plan = make(photographs, output, wishes, options.program)
     for files in plan.dataset.left_out:
         print(f"left out: {files}", file=sys.stderr)
-    classes = len(plan.dataset.classes) - (plan.dataset.task == "detection")  # the first one is the background
+    classes = plan.dataset.num_shown
     print(f"{output}: {plan.dataset.task} of {classes} {'class' if classes == 1 else 'classes'} ({plan.dataset.kind}), "
           f"{plan.halves.train_count} images for training and {plan.halves.val_count} for testing")
     print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs} epochs in batches of {plan.batch}")

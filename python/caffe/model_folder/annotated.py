@@ -50,6 +50,10 @@ class Boxes(Dataset):
         self.items: Dict[Path, Annotated] = {}
         self.val_items: Dict[Path, Annotated] = {}
 
+    @property
+    def num_shown(self) -> int:
+        return len(self.classes) - 1
+
     def check(self, images: Sequence[Path]) -> None:
         """Sets the classes; class 0 is the background. images: all images of the set, also those without
         boxes. Raises InvalidArgument for invalid boxes, if there are no boxes at all, and if halves have an image in common."""

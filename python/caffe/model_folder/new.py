@@ -1,11 +1,10 @@
 """Makes a model's folder."""
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, Tuple
 
@@ -55,7 +54,9 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
         raise InvalidArgument(f"--epochs is {wishes.epochs:g}; give a number above 0, up to {_MOST_EPOCHS}")
     if wishes.batch is not None and wishes.batch < 1:
         raise InvalidArgument(f"--batch is {wishes.batch}; give 1 or more images")
-    wishes = replace(wishes, weights=_weights_in(wishes.weights))
+    if wishes.weights is not None and not wishes.weights.is_file():
+        raise InvalidArgument(f"--from is {wishes.weights}, which is neither a file nor the folder of a model that is trained; give a "
+                              ".caffemodel")
     if photographs.is_dir() and photographs.resolve() in output.resolve().parents:
         raise InvalidArgument(f"{output}: lies in {photographs}, the folder of the images, of which it would become a part; give another "
                               "--output")
@@ -138,18 +139,6 @@ def _require_common_layer(weights: Path, definition: Any, net: zoo.Net) -> None:
         named = f" ('{given[0]}', ...)" if given else ""
         raise InvalidArgument(f"--from is {weights}: none of its {len(given)} layers with weights{named} is one of net '{net.name}'; layers "
                               "are matched by name: give weights of this net")
-
-
-def _weights_in(path: Optional[Path]) -> Optional[Path]:
-    """The file of weights that --from names: itself, or the best or newest one of a model's folder."""
-    if path is None or path.is_file():
-        return path
-    best = sorted(path.glob("snapshots/*_best.caffemodel"))
-    if not best:  # the number of iterations is at the end of the name
-        best = sorted(path.glob("snapshots/*_iter_*.caffemodel"), key=lambda file: int(re.sub(r"\D", "", file.stem.rpartition("_")[2]) or 0))
-    if not best:
-        raise InvalidArgument(f"--from is {path}, which is neither a file nor the folder of a model that is trained; give a .caffemodel")
-    return best[-1]
 
 
 def _copied(folder: Path, weights: str, given: Path) -> Tuple[int, int]:

@@ -50,6 +50,11 @@ class Dataset:
         self.classes: List[str] = []
         self.left_out: List[str] = []
 
+    @property
+    def num_shown(self) -> int:
+        """The number of classes that images show: all, but for a background that stands for none."""
+        return len(self.classes)
+
     def images(self) -> List[Path]:
         """All image files, to determine their sizes."""
         raise NotImplementedError

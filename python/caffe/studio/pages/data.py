@@ -62,7 +62,7 @@ async def show_one(studio, name):
             remove_button(studio, name, "/data")
     dataset, images, counts, boxes = await run.io_bound(_look, folder)
     with ui.row():
-        for what, value in (("task", dataset.task), ("form", dataset.kind), ("images", f"{len(images):,}"), ("classes", len(dataset.classes) - (dataset.task == "detection"))):
+        for what, value in (("task", dataset.task), ("form", dataset.kind), ("images", f"{len(images):,}"), ("classes", dataset.num_shown)):
             with ui.column().classes("panel").style("gap: 0"):
                 ui.label(what).classes("soft")
                 ui.label(str(value)).classes("number")
