@@ -5,6 +5,7 @@ import secrets
 import shutil
 import signal
 import sys
+import threading
 
 from ._caffe import Error, InvalidArgument, IoError, init_log
 
@@ -59,6 +60,28 @@ def raising_signals():
     finally:
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def holding_signals():
+    """SIGINT, SIGTERM and SIGHUP that come meanwhile take effect at the end, for what must not be left half done: a program that
+    is being started could not be ended. A signal that is ignored stays so. In threads other than the main one, where no signal
+    takes effect, this does nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+                if signal.getsignal(number) != signal.SIG_IGN}
+    for number in handlers:
+        signal.signal(number, lambda number, _frame: held.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in held:
+            signal.raise_signal(number)
 
 
 def _end_by(number):

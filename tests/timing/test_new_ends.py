@@ -15,6 +15,25 @@ from programs import BINARIES, PACKAGE, need_program
 WORKS = "#!/bin/sh\necho $$ > {pipe}\nexec sleep 10000\n"
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 FAILS = "#!/bin/sh\nexit 1\n"
+# An interrupt comes after a program has started, but before Python says which one it is.
+INTERRUPTED = """
+import pathlib, signal, subprocess
+from caffe.model_folder.databases import run
+
+class Interrupted(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        started.append(self)
+        signal.raise_signal(signal.SIGINT)
+
+started = []
+subprocess.Popen = Interrupted
+try:
+    run(pathlib.Path("/bin/sleep"), 10000)
+except KeyboardInterrupt:
+    print(started[0].returncode)
+    started[0].kill()
+"""
 
 
 @pytest.fixture
@@ -55,6 +74,12 @@ def test_nothing_is_left(folder, number):
     said = process.communicate()[1]
     assert process.returncode == -number and "Traceback" not in said
     assert hidden(folder) == [] and ends(child)
+
+
+def test_an_interrupt_while_a_program_starts(tmp_path):
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE)}, preexec_fn=heed)
+    assert done.stdout == f"{-signal.SIGKILL}\n"
 
 
 def test_what_a_killed_one_has_left_is_removed(folder):

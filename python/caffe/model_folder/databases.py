@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 from .. import Error, InvalidArgument
+from .._output import holding_signals
 from .datasets import Dataset, Halves, ImportOptions
 
 
@@ -19,9 +20,21 @@ def run(program: Path, *words: object, cwd: Optional[Path] = None) -> str:
 
 
 def completed(program: Path, *words: object, cwd: Optional[Path] = None) -> subprocess.CompletedProcess:
-    """Runs a program, which may fail. Bytes of its output that are not UTF-8 are surrogates, as in file names."""
+    """Runs a program, which may fail. Bytes of its output that are not UTF-8 are surrogates, as in file names. The program ends
+    with any exception here, as of a signal."""
     texts = [argument(word) if isinstance(word, Path) else str(word) for word in words]
-    return subprocess.run([str(program), *texts], capture_output=True, text=True, encoding="utf-8", errors="surrogateescape", check=False, cwd=cwd)
+    process = None
+    try:
+        with holding_signals():
+            process = subprocess.Popen([str(program), *texts], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+                                       errors="surrogateescape", cwd=cwd)
+        output, errors = process.communicate()
+    except BaseException:
+        if process:
+            process.kill()
+            process.wait()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 def require_success(done: subprocess.CompletedProcess) -> None:
