@@ -1,4 +1,4 @@
-#include "caffe/cpu/kernels/tanh.hpp"
+#include "caffe/cpu/kernels/vector_math.hpp"
 
 #include <gtest/gtest.h>
 

@@ -25,15 +25,34 @@ inline void CopyBytes(const TensorView& from, const TensorView& to) {
   });
 }
 
+// Elements that are computed together, in memory of their own. Each is computed by vector
+// functions, wherever it is and whether or not x and y are the same, so that its bits do not depend
+// on how threads share the elements.
+inline constexpr int64_t kMapBlock = 64;
+
 template <typename T, typename Fn>
 CAFFE_CPU_CLONES void MapRange(Fn fn, const T* x, T* y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = T(fn(static_cast<Accum<T>>(x[i])));
+  T from[kMapBlock] = {}, to[kMapBlock];
+  for (int64_t first = 0; first < count; first += kMapBlock) {
+    const bool is_whole = count - first >= kMapBlock;
+    const size_t bytes = static_cast<size_t>(is_whole ? kMapBlock : count - first) * sizeof(T);
+    std::memcpy(static_cast<void*>(from), x + first, is_whole ? sizeof(from) : bytes);
+    for (int64_t i = 0; i < kMapBlock; ++i) to[i] = T(fn(static_cast<Accum<T>>(from[i])));
+    std::memcpy(static_cast<void*>(y + first), to, is_whole ? sizeof(to) : bytes);
+  }
 }
 
 template <typename T, typename Fn>
 CAFFE_CPU_CLONES void MapRange(Fn fn, const T* x, const T* z, T* y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    y[i] = T(fn(static_cast<Accum<T>>(x[i]), static_cast<Accum<T>>(z[i])));
+  T from[kMapBlock] = {}, with[kMapBlock] = {}, to[kMapBlock];
+  for (int64_t first = 0; first < count; first += kMapBlock) {
+    const bool is_whole = count - first >= kMapBlock;
+    const size_t bytes = static_cast<size_t>(is_whole ? kMapBlock : count - first) * sizeof(T);
+    std::memcpy(static_cast<void*>(from), x + first, is_whole ? sizeof(from) : bytes);
+    std::memcpy(static_cast<void*>(with), z + first, is_whole ? sizeof(with) : bytes);
+    for (int64_t i = 0; i < kMapBlock; ++i)
+      to[i] = T(fn(static_cast<Accum<T>>(from[i]), static_cast<Accum<T>>(with[i])));
+    std::memcpy(static_cast<void*>(y + first), to, is_whole ? sizeof(to) : bytes);
   }
 }
 

@@ -104,7 +104,7 @@ void SumToAxes(const ops::SumToAxes& op, const KernelContext& ctx) {
   VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
     const T* x = ctx.input(0).as<const T>();
     const T* z = ctx.has_input(1) ? ctx.input(1).as<const T>() : nullptr;
-    constexpr int64_t kBlock = 64;
+    constexpr int64_t kBlock = 256;
     const int64_t blocks = (view.covered + kBlock - 1) / kBlock;
     ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {

@@ -1,6 +1,7 @@
 // Kernels of ops that contain their own formula.
 #pragma once
 
+#include "caffe/cpu/kernels/simd_math.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/pointwise.hpp"

@@ -1,25 +1,22 @@
-#include "caffe/cpu/kernels/tanh.hpp"
+#include "caffe/cpu/kernels/vector_math.hpp"
 
-#include <cmath>
-
+#include "caffe/cpu/kernels/simd_math.hpp"
 #include "caffe/cpu/parallel.hpp"
-
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#if __GLIBC_PREREQ(2, 35)
-// math.h declares these vector versions only with the whole of -ffast-math.
-extern "C" __attribute__((simd("notinbranch"))) float tanhf(float) noexcept;
-extern "C" __attribute__((simd("notinbranch"))) double tanh(double) noexcept;
-#endif
-#endif
 
 namespace caffe::cpu {
 
-CAFFE_CPU_CLONES void Tanh(const float* x, int64_t count, float factor, float* y) {
-  for (int64_t i = 0; i < count; ++i) y[i] = ::tanhf(factor * x[i]);
+void Tanh(const float* x, int64_t count, float factor, float* y) {
+  MapRange([factor](float a) CAFFE_FORCE_INLINE { return ::tanhf(factor * a); }, x, y, count);
+}
+void Tanh(const double* x, int64_t count, double factor, double* y) {
+  MapRange([factor](double a) CAFFE_FORCE_INLINE { return ::tanh(factor * a); }, x, y, count);
 }
 
-CAFFE_CPU_CLONES void Tanh(const double* x, int64_t count, double factor, double* y) {
-  for (int64_t i = 0; i < count; ++i) y[i] = ::tanh(factor * x[i]);
+void Exp(const float* x, int64_t count, float* y) {
+  MapRange([](float a) CAFFE_FORCE_INLINE { return ::expf(a); }, x, y, count);
+}
+void Exp(const double* x, int64_t count, double* y) {
+  MapRange([](double a) CAFFE_FORCE_INLINE { return ::exp(a); }, x, y, count);
 }
 
 }  // namespace caffe::cpu
