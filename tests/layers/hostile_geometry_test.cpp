@@ -361,19 +361,7 @@ INSTANTIATE_TEST_SUITE_P(
                         {"Yolov3DetectionOutput", "1x16x2x2",
                          "yolov3_detection_output_param { num_classes: 3 num_box: 4294967295 "
                          "anchors_scale: 1 mask_group_num: 1 }",
-                         "(mask_group_num) of 4294967295 boxes (num_box) need 4294967295"}},
-        HostileGeometry{"RNNSteps",
-                        {"RNN", "20000x1x1 20000x1", "recurrent_param { num_output: 1 }",
-                         "there are 20000 steps in time; at most 10000 can be unrolled"}},
-        HostileGeometry{"LSTMSteps",
-                        {"LSTM", "20000x1x1 20000x1", "recurrent_param { num_output: 1 }",
-                         "there are 20000 steps in time; at most 10000 can be unrolled"}},
-        HostileGeometry{"GRUSteps",
-                        {"GRU", "20000x1x1 20000x1", "recurrent_param { num_output: 1 }",
-                         "there are 20000 steps in time; at most 10000 can be unrolled"}},
-        HostileGeometry{"LstmSteps",
-                        {"Lstm", "40000x1", "lstm_param { num_output: 1 batch_size: 2 }",
-                         "there are 20000 steps in time"}}),
+                         "(mask_group_num) of 4294967295 boxes (num_box) need 4294967295"}}),
     [](const auto& info) { return info.param.name; });
 
 // The gradient finds its position by a number, which is a float.

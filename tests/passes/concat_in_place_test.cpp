@@ -73,14 +73,6 @@ std::string Heads(int items) {
          Concat({"flat_a", "flat_b"}, "last") + kLoss;
 }
 
-std::string Recurrent() {
-  return Input("x", "dim: 4 dim: 2 dim: 3") + Input("cont", "dim: 4 dim: 2") +
-         Input("label", "dim: 4") +
-         "layer { name: 'lstm' type: 'LSTM' bottom: 'x' bottom: 'cont' top: 'last' recurrent_param "
-         "{ num_output: 6 weight_filler { type: 'xavier' } } }\n" +
-         kLoss;
-}
-
 std::string Dense() {
   return Items(1) + Product("x", "a", 4) + Product("a", "b", 3) + Concat({"a", "b"}, "ab") +
          Product("ab", "c", 5) + Concat({"ab", "c"}, "last") + kLoss;
@@ -191,17 +183,6 @@ TEST(ConcatInPlaceTest, PartsLieApartWhereTheWholeWouldBeKeptForThem) {
   EXPECT_EQ(b.arena_offset, whole.arena_offset + static_cast<int64_t>(a.desc.bytes()));
 }
 
-// The parts of a recurrent layer are computed one after the other.
-TEST(ConcatInPlaceTest, PartsThatAreMadeInTurnLieInTheWhole) {
-  const auto net = MakeNet(Recurrent(), {.keep_all = false, .with_backward = false}, TEST);
-  const Value& whole = ValueOf(*net, "lstm/y");
-  for (int step = 0; step < 4; ++step) {
-    const Value& part = ValueOf(*net, StrCat("lstm/h", step));
-    EXPECT_EQ(part.arena_offset,
-              whole.arena_offset + step * static_cast<int64_t>(part.desc.bytes()));
-  }
-}
-
 struct NetCase {
   std::string name, text;
 };
@@ -230,8 +211,7 @@ TEST_P(ConcatInPlaceNetTest, KeepsTheNumbers) {
 INSTANTIATE_TEST_SUITE_P(
     Nets, ConcatInPlaceNetTest,
     ::testing::Values(NetCase{"Branches", Branches(1)}, NetCase{"BranchesOfTwo", Branches(2)},
-                      NetCase{"Heads", Heads(1)}, NetCase{"Recurrent", Recurrent()},
-                      NetCase{"Dense", Dense()},
+                      NetCase{"Heads", Heads(1)}, NetCase{"Dense", Dense()},
                       NetCase{"BottomsThatCannotMove", BottomsThatCannotMove()},
                       NetCase{"Shuffle", Shuffle()}),
     [](const auto& info) { return info.param.name; });

@@ -131,3 +131,51 @@ def test_gru_with_a_static_input_and_exposed_state(run_layer):
 def test_what_does_not_fit_is_refused(run_layer, layer, message):
     with pytest.raises(caffe.InvalidArgument, match=message):
         run_layer(layer, X.reshape(-1, INPUTS))
+
+
+def in_both_directions(x, cont, run, parts):
+    """The outputs of two layers in two directions, and the last state of each; run(x, cont, part): outputs of a part."""
+    back_cont = np.concatenate([np.ones_like(cont[:1]), cont[:0:-1]])
+    states = []
+    for forth, back in zip(parts[::2], parts[1::2]):
+        there, again = run(x, cont, forth), run(x[::-1], back_cont, back)
+        states += [there[-1], again[-1]]
+        x = np.concatenate([there, again[::-1]], axis=2)
+    return x, np.array(states)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_layers_in_both_directions(run_layer, kind):
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+    recurrent = {"LSTM": [(4 * WIDTH, WIDTH)], "GRU": [(WIDTH, WIDTH)] * 3, "RNN": [(WIDTH, WIDTH), (WIDTH, WIDTH), (WIDTH,)]}[kind]
+    parts = [[random(gates * WIDTH, width), random(gates * WIDTH), *(random(*shape) for shape in recurrent)]
+             for width in (INPUTS, INPUTS, 2 * WIDTH, 2 * WIDTH)]
+    hidden = []
+
+    def run(x, cont, part):
+        if kind == "LSTM":
+            return lstm_steps(x, cont, part[0], part[2], part[1], ZERO, ZERO)[0]
+        if kind == "GRU":
+            return gru_steps(x, cont, *part, ZERO)
+        h, outputs = ZERO, []
+        for inputs, goes_on in zip(x, cont):
+            h = np.tanh(inputs @ part[0].T + part[1] + (goes_on[:, None] * h) @ part[2].T)
+            outputs.append(np.tanh(h @ part[3].T + part[4]))
+        hidden.append(h)
+        return np.array(outputs)
+    wanted, states = in_both_directions(X, CONT, run, parts)
+    zeros = np.zeros((4, ITEMS, WIDTH))
+    bottoms = [X, CONT, zeros] + ([zeros] if kind == "LSTM" else [])
+    names = " ".join(f"bottom: 'x{i}'" for i in range(len(bottoms)))
+    last = "top: 'c'" if kind == "LSTM" else ""
+    text = (f"layer {{ name: 'l' type: '{kind}' {names} top: 'y' top: 'h' {last} "
+            f"recurrent_param {{ num_output: {WIDTH} num_layers: 2 bidirectional: true expose_hidden: true }} }}")
+    got = run_layer(text, *bottoms, params=[value for part in parts for value in part])
+    assert got["y"] == pytest.approx(wanted, abs=1e-5)
+    assert got["h"] == pytest.approx(np.array(hidden) if kind == "RNN" else states, abs=1e-5)
+
+
+def test_more_steps_than_were_unrolled(run_layer):
+    x = RANDOM.standard_normal((20000, 1, 1))
+    y = run_layer(gru("bottom: 'x0'"), x, params=(random(3 * WIDTH, 1), *GRU[1:]))["y"]
+    assert y.shape == (20000, 1, WIDTH) and np.isfinite(y).all()

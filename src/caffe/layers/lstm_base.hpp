@@ -10,29 +10,19 @@ class LstmBase : public RecurrentBase {
  public:
   using RecurrentBase::RecurrentBase;
 
-  void EmitForward(GraphBuilder& graph) const override;
-  void EmitBackward(GraphBuilder& graph) const override;
-
  protected:
   int num_states() const override { return 2; }
-  // Index of the parameter W_hc (4D,D).
-  virtual int recurrent_weights() const = 0;
+  int64_t gates() const override { return 4 * width(); }
+  // Index of the parameter W_hc (4D,D) in a part.
+  virtual int recurrent_weights(const Part& part) const = 0;
   // Limit for the gradients of the gates' inputs; 0: none.
   virtual float clipping_threshold() const { return 0; }
 
-  int64_t gates() const { return 4 * width(); }
+  void EmitPart(GraphBuilder& graph, const Part& part, Value* y) const override;
+  Value* EmitPartGrad(GraphBuilder& graph, const Part& part, Value* y, Value* dy) const override;
 
  private:
   static constexpr int kH = 0, kC = 1;
-
-  // h and c after step t (-1: before the first), the gates' inputs in a step, and the recurrent h,
-  // which is 0 at the start of a sequence.
-  Value* H(GraphBuilder& graph, int64_t t) const { return State(graph, "h", kH, t); }
-  Value* C(GraphBuilder& graph, int64_t t) const { return State(graph, "c", kC, t); }
-  Value* State(GraphBuilder& graph, const char* name, int state, int64_t t) const;
-  Value* GateInputs(GraphBuilder& graph, int64_t t) const;
-  Value* Hidden(GraphBuilder& graph, int64_t t) const;
-  Value* Clipped(GraphBuilder& graph, int64_t t, Value* dgates) const;
 };
 
 }  // namespace caffe

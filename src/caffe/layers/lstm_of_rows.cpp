@@ -37,7 +37,6 @@ class LstmLayer final : public LstmBase {
     Require(x.num_axes() >= 2 && x[0] > 0 && x[0] % items_ == 0, "bottom 0 has shape ", x,
             "; it must have rows for each step in time of the ", items_,
             " sequences of batch_size, one after the other");
-    RequireSteps(x[0] / items_);
     if (has_cont()) {
       const Shape& clip = bottoms[1];
       Require(clip.num_axes() >= 1 && clip[0] == x[0] && clip.count() == x[0],
@@ -47,31 +46,23 @@ class LstmLayer final : public LstmBase {
     return {Shape{x[0], width()}};
   }
 
-  std::vector<ParamDeclaration> Params(const std::vector<Shape>& bottoms) const override {
-    return {{Shape{gates(), SizesOf(bottoms).inputs}, options().weight_filler()},
+ private:
+  std::vector<ParamDeclaration> PartParams(int64_t inputs, int64_t) const override {
+    return {{Shape{gates(), inputs}, options().weight_filler()},
             {Shape{gates(), width()}, options().weight_filler()},
             {Shape{gates()}, options().bias_filler()}};
   }
-
- private:
   bool has_cont() const override { return param().bottom_size() == 2; }
   InputParams input_params() const override {
     return {.weights = 0, .bias = 2, .static_weights = -1};
   }
-  int recurrent_weights() const override { return 1; }
+  int recurrent_weights(const Part&) const override { return 1; }
   float clipping_threshold() const override { return param().lstm_param().clipping_threshold(); }
   bool has_static_input() const override { return false; }
 
   using RecurrentBase::SizesOf;
   Sizes SizesOf(const std::vector<Shape>& bottoms) const override {
     return {bottoms[0][0] / items_, items_, bottoms[0].count(1), 0};
-  }
-
-  void LoadCont(GraphBuilder& graph, int64_t step) const override {
-    if (!has_cont()) return RecurrentBase::LoadCont(graph, step);
-    Value* clip = graph.Scratch(StrCat("clip", step), Shape{graph.shape(graph.bottom(1))[0]});
-    graph.Emit(ops::View{}, {graph.bottom(1)}, {clip});
-    graph.Emit(ops::SliceOf{.axis = 0, .offset = step * items_}, {clip}, {Cont(graph, step)});
   }
 
   const int64_t items_;

@@ -1,21 +1,22 @@
-// Common base of RNN, GRU and LSTM: bottoms, tops, and the parts of their step.
+// Common base of RNN, GRU and LSTM: bottoms, tops, layers above each other, and directions.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "caffe/layer.hpp"
-#include "caffe/ops/broadcast.hpp"
+#include "caffe/ops/recurrence.hpp"
 
 namespace caffe {
 
 // Bottoms: x (T,N,...), cont (T,N) (0 at the start of a sequence), optionally x_static (N,...),
-// then with expose_hidden the initial states (1,N,D each). Tops: the output (T,N,D), then with
-// expose_hidden the final states. Without expose_hidden, states are carried to the next pass.
+// then with expose_hidden the initial states (P,N,D each). Tops: the output (T,N,D), or (T,N,2D) in
+// two directions, then with expose_hidden the final states. P is the number of parts: layers times
+// directions. Without expose_hidden, states are carried to the next pass, except from the last step
+// back to the first.
 //
-// The T steps are unrolled into ops when the net is compiled. Everything that does not depend on
-// the previous step, the products with x and all weight gradients, is one matrix product for all
-// steps.
+// The products with x and the gradients of all weights do not depend on the step before, so each is
+// one matrix product for all steps; the rest is one op of ops/recurrence.hpp.
 class RecurrentBase : public Layer {
  public:
   explicit RecurrentBase(const LayerParameter& param)
@@ -23,17 +24,48 @@ class RecurrentBase : public Layer {
 
   LayerTraits traits() const override;
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override;
+  std::vector<ParamDeclaration> Params(const std::vector<Shape>& bottoms) const override;
   bool AllowForceBackward(int bottom) const override {
-    return bottom != 1 && bottom < first_state_bottom();
+    return bottom != 1 && (bottom < first_state_bottom() || options().backprop_states());
   }
+  void EmitForward(GraphBuilder& graph) const override;
+  void EmitBackward(GraphBuilder& graph) const override;
 
  protected:
+  // One layer in one direction. It reads x (T N, inputs).
+  struct Part {
+    int index = 0;
+    bool reverse = false, has_static_input = false;
+    Value* x = nullptr;
+    int64_t inputs = 0;
+    int first_param = 0;
+    // By state, null if absent: before the first step, after the last one, and in backward the
+    // gradients of both.
+    std::vector<Value*> initial, last, dinitial, dlast;
+
+    // Names of values are unique in the layer.
+    std::string Named(const std::string& name) const {
+      return index == 0 ? name : StrCat(name, "_", index);
+    }
+  };
+  struct Sizes {
+    int64_t steps, items, inputs, static_inputs;
+    int64_t rows() const { return steps * items; }
+  };
+
   // For options in another field.
   RecurrentBase(const LayerParameter& param, const char* field, RecurrentParameter options);
 
   // Number of states passed between steps: h, and for LSTM also c.
   virtual int num_states() const = 0;
-  // Indices of the parameters that InputProducts reads.
+  // The parameters of a part; without a static input, static_inputs is 0.
+  virtual std::vector<ParamDeclaration> PartParams(int64_t inputs, int64_t static_inputs) const = 0;
+  // Emits the steps of a part, whose output is y (T N,D). The gradient gets dy, which may be null,
+  // and returns that of the part's products with x (InputProducts).
+  virtual void EmitPart(GraphBuilder& graph, const Part& part, Value* y) const = 0;
+  virtual Value* EmitPartGrad(GraphBuilder& graph, const Part& part, Value* y, Value* dy) const = 0;
+  // Columns of the products with x, and the parameters that they read, counted from a part's first.
+  virtual int64_t gates() const = 0;
   struct InputParams {
     int weights, bias, static_weights;
   };
@@ -47,38 +79,21 @@ class RecurrentBase : public Layer {
   virtual bool has_static_input() const {
     return param().bottom_size() == 3 + (exposes_states() ? num_states() : 0);
   }
-  int first_state_bottom() const { return has_static_input() ? 3 : 2; }
-
-  struct Sizes {
-    int64_t steps, items, inputs, static_inputs;
-  };
   virtual Sizes SizesOf(const std::vector<Shape>& bottoms) const;
-  // Throws InvalidArgument for more steps than can be unrolled in a reasonable time.
-  static void RequireSteps(int64_t steps);
   Sizes SizesOf(GraphBuilder& graph) const;
 
-  // W x + b for all steps and items, plus the static input's part: (T N, columns).
-  Value* InputProducts(GraphBuilder& graph, int64_t columns) const;
-  // The gradients of the inputs of InputProducts, given that of its result.
-  void InputProductsGrad(GraphBuilder& graph, int64_t columns, Value* dproducts) const;
-
-  // Rows of step t of a (T N, columns) value.
-  Value* Step(GraphBuilder& graph, const std::string& name, Value* all, int64_t step,
-              int64_t columns) const;
-  // cont of step t: (N). Forward loads it; backward reuses it.
-  virtual void LoadCont(GraphBuilder& graph, int64_t step) const;
-  Value* Cont(GraphBuilder& graph, int64_t step) const;
-  // Joins (N, columns) values of all steps: (T N, columns).
-  Value* Join(GraphBuilder& graph, const std::string& name, const std::vector<Value*>& steps,
-              int64_t columns) const;
-  // A state before the first step, (N,D): a bottom, or the final state of the previous pass.
-  // Forward loads it.
-  void LoadInitialState(GraphBuilder& graph, int state) const;
-  Value* InitialState(GraphBuilder& graph, int state) const;
-  // Stores a state after the last step: in a top, or for the next pass.
-  void KeepState(GraphBuilder& graph, int state, Value* value) const;
-  // Axis 0, one number per item.
-  static constexpr ops::BroadcastAxes kItems{.axis = 0, .num_axes = 1};
+  ops::Recurrence RecurrenceOf(GraphBuilder& graph, const Part& part) const;
+  // W x + b for all steps and items, plus the static input's part: (T N, gates()).
+  Value* InputProducts(GraphBuilder& graph, const Part& part) const;
+  Value* PartParam(GraphBuilder& graph, const Part& part, int i) const {
+    return graph.param(part.first_param + i);
+  }
+  // A value (T N, columns).
+  Value* Rows(GraphBuilder& graph, const std::string& name, int64_t columns) const;
+  Value* SavedRows(GraphBuilder& graph, const std::string& name, int64_t columns,
+                   SavedAs as = SavedAs::kExact) const;
+  // Null if there is none.
+  Value* Cont(GraphBuilder& graph) const;
 
   // c = a w^T, where a is (rows, inner) and w is (columns, inner).
   static Value* Times(GraphBuilder& graph, const std::string& name, Value* a, Value* weights,
@@ -86,14 +101,35 @@ class RecurrentBase : public Layer {
   // da = dc w.
   static Value* TimesGrad(GraphBuilder& graph, const std::string& name, Value* dc, Value* weights,
                           int64_t rows, int64_t columns, int64_t inner);
-  // dw = dc^T a.
-  static void WeightsGrad(GraphBuilder& graph, Value* dc, Value* a, Value* dweights, int64_t rows,
-                          int64_t columns, int64_t inner);
-  // ScaleItems(): x scaled by one number per item. Sum(): the sum of the values that are not null.
-  static Value* ScaleItems(GraphBuilder& graph, const std::string& name, Value* x, Value* factors);
-  static Value* Sum(GraphBuilder& graph, const std::string& name, const std::vector<Value*>& parts);
+  // The gradient of parameter i of a part, dc^T a with a (T N, inner) and dc (T N, columns).
+  void WeightsGrad(GraphBuilder& graph, const Part& part, int i, Value* dc, Value* a,
+                   int64_t columns, int64_t inner) const;
 
  private:
+  int directions() const { return options().bidirectional() ? 2 : 1; }
+  int parts() const { return static_cast<int>(options().num_layers()) * directions(); }
+  int first_state_bottom() const { return has_static_input() ? 3 : 2; }
+  bool carries_states(const Part& part) const {
+    return has_cont() && !exposes_states() && !part.reverse;
+  }
+  Part PartOf(const Sizes& sizes, int layer, int direction) const;
+  // The input and the output of a layer, and the output of a part: (T N, ...). `name`: of a
+  // temporary value.
+  Value* LayerInput(GraphBuilder& graph, int layer, const char* name) const;
+  Value* LayerOutput(GraphBuilder& graph, int layer) const;
+  Value* PartOutput(GraphBuilder& graph, const Part& part) const;
+  // The states of a part in forward, and their gradients in backward.
+  void AddStates(GraphBuilder& graph, Part* part) const;
+  void AddStateGradients(GraphBuilder& graph, Part* part) const;
+  Value* InitialState(GraphBuilder& graph, const Part& part, int state) const;
+  Value* CarriedState(GraphBuilder& graph, const Part& part, int state) const;
+  // A value (1,N,D), or all of a value (P,N,D) if there is only one part.
+  Value* StateOf(GraphBuilder& graph, const Part& part, const std::string& name, Value* all) const;
+  // Emits the gradients of what made the products; returns that of x, or null if nobody needs it.
+  Value* InputProductsGrad(GraphBuilder& graph, const Part& part, Value* dproducts, bool needs_dx,
+                           std::vector<Value*>* dstatics) const;
+  void EmitStaticGrad(GraphBuilder& graph, const std::vector<Value*>& dstatics) const;
+
   const RecurrentParameter options_;
 };
 

@@ -128,20 +128,20 @@ void TakePackedWeights(const Fused::Member& member, Kernel* kernel, Kernel* whol
   whole->packed_weights->operand = member.inputs[static_cast<size_t>(operand)].index;
 }
 
-Signature SignatureOf(const std::vector<OperandDesc>& inputs) {
-  const DType type = inputs[0].dtype;
+Signature SignatureOf(const std::vector<OperandDesc>& operands) {
+  const DType type = operands[0].dtype;
   if (Is8Bit(type)) return kNumbers;
   return {type, type == DType::kDouble ? type : DType::kFloat};
 }
 
 KernelOrRefusal MakeMember(const Op& op, const std::vector<OperandDesc>& inputs,
                            const std::vector<OperandDesc>& outputs, const KernelRequest& request) {
-  const Signature signature = SignatureOf(inputs);
+  const Signature signature = SignatureOf(inputs.empty() ? outputs : inputs);
   std::string refusals;
   for (const KernelCandidate& candidate :
        KernelRegistry::Get().Candidates(request.device.kind(), op.type())) {
     const std::optional<Layout> layout = candidate.traits.layout;
-    if (!candidate.Serves(op, signature) || (layout && *layout != inputs[0].layout)) continue;
+    if (!candidate.Serves(op, signature) || (layout && !inputs.empty() && *layout != inputs[0].layout)) continue;
     KernelOrRefusal answer =
         candidate.factory({op, inputs, outputs, request.device, request.settings});
     if (std::holds_alternative<Kernel>(answer)) return answer;

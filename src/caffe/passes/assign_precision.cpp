@@ -84,7 +84,7 @@ class AssignPrecision final : public Pass {
       if (output->kind != ValueKind::kActivation) {
         output.role = Role::kParameter;
       } else if (output->at_least_float && rule != NumericRule::kFloat &&
-                 (i == 0 ? node.op.makes_float() : rule == NumericRule::kStorage)) {
+                 (i > 0 || node.op.makes_float())) {
         output.role = Role::kExact;
       }
     }

@@ -1,0 +1,172 @@
+// All steps of LSTM: a thread runs them for its items, so threads wait for each other only once.
+#include <algorithm>
+#include <cstring>
+
+#include "caffe/cpu/kernels/lstm_cell.hpp"
+#include "caffe/cpu/kernels/step_rows.hpp"
+
+namespace caffe::cpu {
+namespace lstm_steps {
+
+template <typename T, typename X>
+class Forward {
+ public:
+  using A = Accum<T>;
+  using Op = ops::LstmSteps;
+
+  explicit Forward(const Op& op)
+      : op_(op),
+        product_{4 * op.width, op.width},
+        packed_(memory_.Add<X>(product_.packed())),
+        hidden_(memory_.Add<X>(op.items * op.width)),
+        sums_(memory_.Add<A>(op.items * product_.row())),
+        c_(memory_.Add<A>(op.items * op.width)),
+        h_(memory_.Add<A>(op.items * op.width)) {}
+
+  size_t workspace_bytes() const { return memory_.bytes(); }
+
+  void Run(const KernelContext& ctx) const {
+    X* packed = StepMemory::At<X>(ctx, packed_);
+    product_.Clear(packed);
+    product_.PackByThreads(ctx.input(Op::kWeights).as<const T>(), op_.width, 4 * op_.width, 1,
+                           op_.width, 0, 0, packed);
+    ParallelFor(op_.items, 1, [&](int64_t begin, int64_t end) { RunItems(ctx, begin, end); });
+  }
+
+ private:
+  void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
+    const int64_t width = op_.width;
+    const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
+    X* hidden = StepMemory::At<X>(ctx, hidden_);
+    A *sums = StepMemory::At<A>(ctx, sums_), *c = StepMemory::At<A>(ctx, c_),
+      *h = StepMemory::At<A>(ctx, h_);
+    for (int64_t n = begin; n < end; ++n) LoadState(ctx, Op::kC0, n, width, c + n * width);
+    for (int64_t i = 0; i < op_.steps; ++i) {
+      for (int64_t n = begin; n < end; ++n)
+        rows.Hidden(ctx.output(Op::kH).as<T>(), i, n, hidden + n * width, nullptr);
+      product_.Multiply(hidden + begin * width, end - begin, StepMemory::At<X>(ctx, packed_),
+                        sums + begin * product_.row());
+      for (int64_t n = begin; n < end; ++n) {
+        A* gates = sums + n * product_.row();
+        const T* products = rows.template In<T>(Op::kProducts, i, n, 4 * width);
+        AddRow(products, 4 * width, gates);
+        LstmCell(gates, width, rows.Cont(i, n), c + n * width, c + n * width, h + n * width);
+        if (A* saved = rows.template Out<A>(Op::kGates, i, n, 4 * width))
+          ConvertRow(gates, 4 * width, saved);
+        if (A* saved = rows.template Out<A>(Op::kC, i, n, width))
+          ConvertRow(c + n * width, width, saved);
+        ConvertRow(h + n * width, width, rows.template Out<T>(Op::kH, i, n, width));
+      }
+    }
+    for (int64_t n = begin; n < end; ++n) {
+      if (ctx.has_output(Op::kHLast)) {
+        ConvertRow(rows.template Out<T>(Op::kH, op_.steps - 1, n, width), width,
+                   ctx.output(Op::kHLast).as<A>() + n * width);
+      }
+      if (ctx.has_output(Op::kCLast))
+        ConvertRow(c + n * width, width, ctx.output(Op::kCLast).as<A>() + n * width);
+    }
+  }
+
+  const Op op_;
+  const RowProduct<X> product_;
+  StepMemory memory_;
+  const size_t packed_, hidden_, sums_, c_, h_;
+};
+
+template <typename T, typename X>
+class Backward {
+ public:
+  using A = Accum<T>;
+  using Op = ops::LstmStepsGrad;
+
+  explicit Backward(const Op& op)
+      : op_(op),
+        product_{op.width, 4 * op.width},
+        packed_(memory_.Add<X>(product_.packed())),
+        hidden_(memory_.Add<X>(op.items * op.width)),
+        dgates_(memory_.Add<A>(op.items * 4 * op.width)),
+        factors_(memory_.Add<X>(op.items * 4 * op.width)),
+        dh_(memory_.Add<A>(op.items * product_.row())),
+        dc_(memory_.Add<A>(op.items * op.width)),
+        zeros_(memory_.Add<A>(op.width)) {}
+
+  size_t workspace_bytes() const { return memory_.bytes(); }
+
+  void Run(const KernelContext& ctx) const {
+    X* packed = StepMemory::At<X>(ctx, packed_);
+    product_.Clear(packed);
+    product_.PackByThreads(ctx.input(Op::kWeights).as<const T>(), 4 * op_.width, op_.width,
+                           op_.width, 1, 0, 0, packed);
+    std::fill_n(StepMemory::At<A>(ctx, zeros_), op_.width, A(0));
+    ParallelFor(op_.items, 1, [&](int64_t begin, int64_t end) { RunItems(ctx, begin, end); });
+  }
+
+ private:
+  void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
+    const int64_t width = op_.width;
+    const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
+    X* factors = StepMemory::At<X>(ctx, factors_);
+    A *dh = StepMemory::At<A>(ctx, dh_), *dc = StepMemory::At<A>(ctx, dc_);
+    for (int64_t n = begin; n < end; ++n) {
+      LoadState(ctx, Op::kDhLast, n, width, dh + n * product_.row());
+      LoadState(ctx, Op::kDcLast, n, width, dc + n * width);
+    }
+    for (int64_t i = op_.steps; i-- > 0;) {
+      for (int64_t n = begin; n < end; ++n) StepBack(ctx, rows, i, n);
+      product_.Multiply(factors + begin * 4 * width, end - begin, StepMemory::At<X>(ctx, packed_),
+                        dh + begin * product_.row());
+      for (int64_t n = begin; n < end; ++n)
+        ScaleBy(rows.Cont(i, n), width, dh + n * product_.row());
+    }
+    for (int64_t n = begin; n < end; ++n) {
+      if (ctx.has_output(Op::kDh0))
+        ConvertRow(dh + n * product_.row(), width, ctx.output(Op::kDh0).as<T>() + n * width);
+      if (ctx.has_output(Op::kDc0))
+        ConvertRow(dc + n * width, width, ctx.output(Op::kDc0).as<T>() + n * width);
+    }
+  }
+
+  // The gradients of the gates' inputs, and dc of the step before.
+  void StepBack(const KernelContext& ctx, const StepRows<T, X>& rows, int64_t i, int64_t n) const {
+    const int64_t width = op_.width, gates = 4 * width;
+    rows.Hidden(ctx.input(Op::kH).as<const T>(), i, n, StepMemory::At<X>(ctx, hidden_) + n * width,
+                rows.template Out<T>(Op::kHidden, i, n, width));
+    A* dh = StepMemory::At<A>(ctx, dh_) + n * product_.row();
+    if (const T* dy = rows.template In<T>(Op::kDh, i, n, width)) AddRow(dy, width, dh);
+    const A* c_prev = i > 0                    ? rows.template In<A>(Op::kC, i - 1, n, width)
+                      : ctx.has_input(Op::kC0) ? ctx.input(Op::kC0).as<const A>() + n * width
+                                               : StepMemory::At<A>(ctx, zeros_);
+    A *dc = StepMemory::At<A>(ctx, dc_) + n * width,
+      *dgates = StepMemory::At<A>(ctx, dgates_) + n * gates;
+    LstmCellGrad(rows.template In<A>(Op::kGates, i, n, gates), width, rows.Cont(i, n), c_prev,
+                 rows.template In<A>(Op::kC, i, n, width), dc, dh, dc, dgates);
+    const auto most = static_cast<A>(op_.clipping_threshold);
+    if (most != 0) {
+      for (int64_t k = 0; k < gates; ++k) dgates[k] = std::min(std::max(dgates[k], -most), most);
+    }
+    ScaleRow(dgates, gates, A(1), StepMemory::At<X>(ctx, factors_) + n * gates,
+             rows.template Out<T>(Op::kDGates, i, n, gates));
+  }
+
+  const Op op_;
+  const RowProduct<X> product_;
+  StepMemory memory_;
+  const size_t packed_, hidden_, dgates_, factors_, dh_, dc_, zeros_;
+};
+
+static KernelOrRefusal MakeForward(const ops::LstmSteps& op, const KernelRequest& request) {
+  using Op = ops::LstmSteps;
+  return MakeSteps<Forward>(op, request, {Op::kGates, Op::kC, Op::kHLast, Op::kCLast});
+}
+static KernelOrRefusal MakeBackward(const ops::LstmStepsGrad& op, const KernelRequest& request) {
+  return MakeSteps<Backward>(op, request, {});
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LstmSteps, "lstm-rows", KernelRank::kBest,
+                              MakeForward);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LstmStepsGrad, "lstm-grad-rows",
+                              KernelRank::kBest, MakeBackward);
+
+}  // namespace lstm_steps
+}  // namespace caffe::cpu

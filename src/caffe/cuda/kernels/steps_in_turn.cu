@@ -1,0 +1,20 @@
+#include "caffe/ops/steps_in_turn.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::LstmSteps, "lstm-in-turn",
+                              KernelRank::kReference, ops::MakeLstmInTurn);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::LstmStepsGrad, "lstm-grad-in-turn",
+                              KernelRank::kReference, ops::MakeLstmGradInTurn);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::GruSteps, "gru-in-turn",
+                              KernelRank::kReference, ops::MakeGruInTurn);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::GruStepsGrad, "gru-grad-in-turn",
+                              KernelRank::kReference, ops::MakeGruGradInTurn);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::RnnSteps, "rnn-in-turn",
+                              KernelRank::kReference, ops::MakeRnnInTurn);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::RnnStepsGrad, "rnn-grad-in-turn",
+                              KernelRank::kReference, ops::MakeRnnGradInTurn);
+
+}  // namespace
+}  // namespace caffe::cuda

@@ -1,0 +1,59 @@
+#include "caffe/ops/recurrence.hpp"
+
+#include "caffe/ops/forms/fields.hpp"
+#include "caffe/ops/window.hpp"
+
+namespace caffe::ops {
+
+CAFFE_FIELDS(LstmSteps, steps, items, width, reverse)
+CAFFE_FIELDS(GruSteps, steps, items, width, reverse)
+CAFFE_FIELDS(RnnSteps, steps, items, width, reverse)
+
+// Validates operands of which each has `count` numbers; states are exact numbers of any type.
+static void IsRows(const TensorDesc& operand, int64_t count) {
+  OperandCheck::IsPlain(operand);
+  OperandCheck::SameCount(operand.count(), count);
+  Require(!Is8Bit(operand.dtype), "rows of a recurrence are ", Name(operand.dtype),
+          "; they must be floating-point numbers");
+}
+
+static void IsRowsOfData(const OperandCheck& check, const TensorDesc& operand, int64_t count) {
+  IsRows(operand, count);
+  check.IsData(operand);
+}
+
+// Inputs: products of `gates` numbers for each unit, then `matrices` weights, cont, and `states`.
+// Outputs: h, `saved` tensors that inference does not need, and the states.
+static void CheckSteps(const Recurrence& op, const OperandCheck& check, int64_t gates, int matrices,
+                       int states) {
+  for (const int64_t size : {op.steps, op.items, op.width})
+    Require(size >= 1 && size <= kMostPlaces, "a recurrence has a size of ", size);
+  Require(op.items <= kMostPlaces / op.steps && op.width <= kMostPlaces / (gates * op.items),
+          "a recurrence of ", op.Attributes(), " is too large");
+  Require(check.num_inputs() <= static_cast<size_t>(1 + matrices + 1 + states), "a recurrence has ",
+          check.num_inputs(), " inputs");
+  const int64_t rows = op.steps * op.items;
+  IsRowsOfData(check, check.input(0), rows * gates * op.width);
+  for (int i = 1; i <= matrices; ++i)
+    IsRowsOfData(check, check.input(i), gates / matrices * op.width * op.width);
+  if (check.has_input(1 + matrices)) IsRows(check.input(1 + matrices), rows);
+  for (int i = 2 + matrices; i < 2 + matrices + states; ++i)
+    if (check.has_input(i)) IsRows(check.input(i), op.items * op.width);
+  IsRowsOfData(check, check.output(), rows * op.width);
+}
+
+static void CheckOperands(const LstmSteps& op, const OperandCheck& check) {
+  CheckSteps(op, check, 4, 1, 2);
+}
+static void CheckOperands(const GruSteps& op, const OperandCheck& check) {
+  CheckSteps(op, check, 3, 3, 1);
+}
+static void CheckOperands(const RnnSteps& op, const OperandCheck& check) {
+  CheckSteps(op, check, 1, 1, 1);
+}
+
+CAFFE_REGISTER_OP_FORM(LstmSteps);
+CAFFE_REGISTER_OP_FORM(GruSteps);
+CAFFE_REGISTER_OP_FORM(RnnSteps);
+
+}  // namespace caffe::ops

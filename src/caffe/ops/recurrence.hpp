@@ -1,0 +1,118 @@
+// Recurrent layers: all steps in time of a batch of sequences as one op.
+#pragma once
+
+#include <string>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// Sizes of a recurrence. Its tensors have `items` rows for each step in time, one step after the
+// other: row t * items + n belongs to step t of sequence n.
+//
+// A step reads the state that the step before it left; with `reverse` the last step comes first.
+// cont, one number for each row, scales what a step reads: 0 where a sequence starts. With
+// `reverse` a step reads the cont of the step that follows in time, because that is where it would
+// cross the border, and 1 for the last. Without cont all numbers are 1. The first step to run reads
+// the initial state, which is 0 if it is absent.
+struct Recurrence {
+  int64_t steps = 0, items = 0, width = 0;
+  bool reverse = false;
+
+  std::string Attributes() const {
+    return StrCat(steps, " steps of ", items, "x", width, reverse ? ", from the last" : "");
+  }
+  // Of products with matrices of `matrices` x width x width.
+  double ProductFlops(int64_t matrices) const {
+    return 2.0 * static_cast<double>(steps * items) * static_cast<double>(matrices * width) *
+           static_cast<double>(width);
+  }
+  bool operator==(const Recurrence&) const = default;
+};
+
+// h' is cont times h of the step before, as rows (T N,D) in the type of the data.
+//
+// (products, weights, cont, h0, c0) -> (h, gates, c, h_last, c_last):
+//   gates = products + h' weights^T;  (c, h) = LstmUnit(c of the step before, gates, cont)
+// products and gates are (T N,4D), weights (4D,D), h and c (T N,D), cont (T N), and states (N,D).
+// gates and c are what LstmStepsGrad reads.
+struct LstmSteps : Recurrence {
+  static constexpr std::string_view kName = "LstmSteps";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kProducts, kWeights, kCont, kH0, kC0 };
+  enum Output { kH, kGates, kC, kHLast, kCLast };
+  static constexpr OperandSet kExactInputs = {kCont, kH0, kC0};
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
+    return ProductFlops(4);
+  }
+};
+
+// (weights, cont, h0, c0, h, gates, c, dh, dh_last, dc_last) -> (dgates, hidden, dh0, dc0)
+// dgates is the gradient of products, each number limited to +-clipping_threshold unless this is 0.
+// hidden is h', so that the gradient of weights is dgates^T hidden.
+struct LstmStepsGrad : Recurrence {
+  static constexpr std::string_view kName = "LstmStepsGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kWeights, kCont, kH0, kC0, kH, kGates, kC, kDh, kDhLast, kDcLast };
+  enum Output { kDGates, kHidden, kDh0, kDc0 };
+  static constexpr OperandSet kExactInputs = {kCont, kH0, kC0, kGates, kC, kDhLast, kDcLast};
+  float clipping_threshold = 0;
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
+    return ProductFlops(4);
+  }
+};
+
+// (products, weights_z, weights_r, weights_n, cont, h0) -> (h, z, r, n, h_last):
+//   z = sigmoid(products_z + h' weights_z^T),  r = sigmoid(products_r + h' weights_r^T)
+//   n = tanh(products_n + (r h') weights_n^T),  h = n + z (h' - n)
+// products are (T N,3D): z, r, n side by side; weights are (D,D), everything else (T N,D).
+struct GruSteps : Recurrence {
+  static constexpr std::string_view kName = "GruSteps";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kProducts, kWeights, kCont = kWeights + 3, kH0 };
+  enum Output { kH, kGates, kHLast = kGates + 3 };
+  static constexpr OperandSet kExactInputs = {kCont, kH0};
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
+    return ProductFlops(3);
+  }
+};
+
+// (weights_z, weights_r, weights_n, cont, h0, h, z, r, n, dh, dh_last)
+//   -> (dz, dr, dn, hidden, reset, dh0)
+// dz, dr and dn are the gradients of the three parts of products; reset is r h'.
+struct GruStepsGrad : Recurrence {
+  static constexpr std::string_view kName = "GruStepsGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kWeights, kCont = kWeights + 3, kH0, kH, kGates, kDh = kGates + 3, kDhLast };
+  enum Output { kDGates, kHidden = kDGates + 3, kReset, kDh0 };
+  static constexpr OperandSet kExactInputs = {kCont, kH0, kGates, kGates + 1, kGates + 2, kDhLast};
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
+    return ProductFlops(3);
+  }
+};
+
+// (products, weights, cont, h0) -> (h, h_last):  h = tanh(products + h' weights^T)
+struct RnnSteps : Recurrence {
+  static constexpr std::string_view kName = "RnnSteps";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kProducts, kWeights, kCont, kH0 };
+  enum Output { kH, kHLast };
+  static constexpr OperandSet kExactInputs = {kCont, kH0};
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
+    return ProductFlops(1);
+  }
+};
+
+// (weights, cont, h0, h, dh, dh_last) -> (dproducts, hidden, dh0)
+struct RnnStepsGrad : Recurrence {
+  static constexpr std::string_view kName = "RnnStepsGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kWeights, kCont, kH0, kH, kDh, kDhLast };
+  enum Output { kDProducts, kHidden, kDh0 };
+  static constexpr OperandSet kExactInputs = {kCont, kH0, kDhLast};
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
+    return ProductFlops(1);
+  }
+};
+
+}  // namespace caffe::ops

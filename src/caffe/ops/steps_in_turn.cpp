@@ -1,0 +1,219 @@
+#include "caffe/ops/steps_in_turn.hpp"
+
+#include <array>
+
+#include "caffe/ops/activations.hpp"
+#include "caffe/ops/arrange.hpp"
+#include "caffe/ops/broadcast.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/gemm.hpp"
+#include "caffe/ops/lstm_unit.hpp"
+#include "caffe/ops/pointwise.hpp"
+#include "caffe/ops/step_region.hpp"
+
+namespace caffe::ops {
+namespace {
+
+using Place = Fused::Place;
+
+constexpr ScaleShift kScaleItems{{.axis = 0, .num_axes = 1}};
+
+// Adds ops whose results are new tensors of the step. Products are computed in the type of the
+// data, everything else in the wide type.
+class StepOps {
+ public:
+  StepOps(const Recurrence& sizes, bool is_gradient, const KernelRequest& request)
+      : step(sizes, is_gradient, request), sizes_(sizes), type(step.type()), wide(step.wide()) {}
+
+  // Results (N,D) in the wide type, and of any form.
+  Place Wide(Op op, std::vector<Place> inputs) {
+    return Result(std::move(op), std::move(inputs), sizes_.width, wide);
+  }
+  Place Result(Op op, std::vector<Place> inputs, int64_t columns, DType as) {
+    const Place place = step.Inner(columns, as);
+    step.Add(std::move(op), std::move(inputs), {place});
+    return place;
+  }
+  // The state that the step reads, scaled by cont.
+  Place Hidden(const StepTensor& h, int initial, Place cont) {
+    return Result(kScaleItems, {step.Reads(step.Before(h, initial), type), cont}, sizes_.width,
+                  type);
+  }
+  // products + a weights^T, with weights (columns,D), in the wide type.
+  Place GateInputs(Place products, Place a, int weights, int64_t columns) {
+    const Place product = Result(
+        Gemm{.rows = sizes_.items, .columns = columns, .inner = sizes_.width, .transpose_b = true},
+        {a, step.Reads(step.Whole(weights), type)}, columns, type);
+    const Place sum = Result(EltwiseSum{}, {products, product}, columns, type);
+    return Result(Cast{}, {sum}, columns, wide);
+  }
+  // dy weights, with dy (N,columns): the gradient of a, in the wide type.
+  Place TimesBack(Place dy, int weights, int64_t columns) {
+    const Place product =
+        Result(Gemm{.rows = sizes_.items, .columns = sizes_.width, .inner = columns},
+               {dy, step.Reads(step.Whole(weights), type)}, sizes_.width, type);
+    return Wide(Cast{}, {product});
+  }
+  // The gradient of h in the wide type: from its readers outside, and from the step after it.
+  Place SumOfGradients(int dh, const StepTensor& carried) {
+    const Place from_step = step.Reads(carried, wide);
+    if (!step.has_input(dh)) return from_step;
+    return Wide(EltwiseSum{}, {Wide(Cast{}, {step.Reads(step.Input(dh), type)}), from_step});
+  }
+
+  StepRegion step;
+
+ private:
+  const Recurrence sizes_;
+
+ public:
+  const DType type, wide;
+};
+
+}  // namespace
+
+KernelOrRefusal MakeLstmInTurn(const LstmSteps& op, const KernelRequest& request) {
+  StepOps ops(op, /*is_gradient=*/false, request);
+  StepRegion& step = ops.step;
+  const int64_t width = op.width, gates = 4 * width;
+  const StepTensor h = step.Output(op.kH, width, ops.type);
+  const StepTensor c = step.Output(op.kC, width, ops.wide);
+  const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
+  const Place products = step.Reads(step.Input(op.kProducts), ops.type);
+  const Place sums = ops.GateInputs(products, ops.Hidden(h, op.kH0, cont), op.kWeights, gates);
+  step.Add(Cast{}, {sums}, {step.Writes(step.Output(op.kGates, gates, ops.wide), ops.wide)});
+  const Place wide_h = step.Inner(width, ops.wide);
+  step.Add(LstmUnit{}, {step.Reads(step.Before(c, op.kC0), ops.wide), sums, cont},
+           {step.Writes(c, ops.wide), wide_h});
+  step.Add(Cast{}, {wide_h}, {step.Writes(h, ops.type)});
+  step.KeepLast(h, op.kHLast);
+  step.KeepLast(c, op.kCLast);
+  return step.Finish();
+}
+
+KernelOrRefusal MakeLstmGradInTurn(const LstmStepsGrad& op, const KernelRequest& request) {
+  StepOps ops(op, /*is_gradient=*/true, request);
+  StepRegion& step = ops.step;
+  const int64_t width = op.width, gates = 4 * width;
+  const auto [dh_read, dh_written] = step.Carried(ops.wide, op.kDhLast);
+  const auto [dc_read, dc_written] = step.Carried(ops.wide, op.kDcLast);
+  const StepTensor c = step.Input(op.kC);
+  const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
+  step.Add(Cast{}, {ops.Hidden(step.Input(op.kH), op.kH0, cont)},
+           {step.Writes(step.Output(op.kHidden, width, ops.type), ops.type)});
+  const Place wide_dgates = step.Inner(gates, ops.wide);
+  step.Add(LstmUnitGrad{},
+           {step.Reads(step.Before(c, op.kC0), ops.wide),
+            step.Reads(step.Input(op.kGates), ops.wide), cont, step.Reads(c, ops.wide),
+            step.Reads(dc_read, ops.wide), ops.SumOfGradients(op.kDh, dh_read)},
+           {step.Writes(dc_written, ops.wide), wide_dgates});
+  const float most = op.clipping_threshold;
+  const Place limited =
+      most == 0 ? wide_dgates : ops.Result(Clip(-most, most), {wide_dgates}, gates, ops.wide);
+  const Place dgates = step.Writes(step.Output(op.kDGates, gates, ops.type), ops.type);
+  step.Add(Cast{}, {limited}, {dgates});
+  step.Add(kScaleItems, {ops.TimesBack(dgates, op.kWeights, gates), cont},
+           {step.Writes(dh_written, ops.wide)});
+  step.KeepLast(dh_written, op.kDh0);
+  step.KeepLast(dc_written, op.kDc0);
+  return step.Finish();
+}
+
+KernelOrRefusal MakeGruInTurn(const GruSteps& op, const KernelRequest& request) {
+  StepOps ops(op, /*is_gradient=*/false, request);
+  StepRegion& step = ops.step;
+  const int64_t width = op.width;
+  const StepTensor h = step.Output(op.kH, width, ops.type);
+  const Place products = step.Reads(step.Input(op.kProducts), ops.type);
+  const Place hidden = ops.Hidden(h, op.kH0, step.Reads(step.Cont(op.kCont), ops.wide));
+  const Place wide_hidden = ops.Wide(Cast{}, {hidden});
+  // Gate `i`, given what is fed back to it.
+  const auto gate = [&](int i, Op function, Place fed) {
+    const Place x =
+        ops.Result(SliceOf{.axis = 1, .offset = i * width}, {products}, width, ops.type);
+    const Place y = ops.Wide(std::move(function), {ops.GateInputs(x, fed, op.kWeights + i, width)});
+    step.Add(Cast{}, {y}, {step.Writes(step.Output(op.kGates + i, width, ops.wide), ops.wide)});
+    return y;
+  };
+  const Place z = gate(0, Sigmoid{}, hidden), r = gate(1, Sigmoid{}, hidden);
+  const Place reset =
+      ops.Result(Cast{}, {ops.Wide(EltwiseProd{}, {r, wide_hidden})}, width, ops.type);
+  const Place n = gate(2, Tanh{}, reset);
+  const Place difference = ops.Wide(EltwiseSum{.coefficients = {1, -1}}, {wide_hidden, n});
+  const Place kept = ops.Wide(EltwiseProd{}, {z, difference});
+  step.Add(Cast{}, {ops.Wide(EltwiseSum{}, {n, kept})}, {step.Writes(h, ops.type)});
+  step.KeepLast(h, op.kHLast);
+  return step.Finish();
+}
+
+KernelOrRefusal MakeGruGradInTurn(const GruStepsGrad& op, const KernelRequest& request) {
+  StepOps ops(op, /*is_gradient=*/true, request);
+  StepRegion& step = ops.step;
+  const int64_t width = op.width;
+  const auto [dh_read, dh_written] = step.Carried(ops.wide, op.kDhLast);
+  const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
+  const Place hidden = ops.Hidden(step.Input(op.kH), op.kH0, cont);
+  const Place wide_hidden = ops.Wide(Cast{}, {hidden});
+  std::array<Place, 3> gates;
+  for (int i = 0; i < 3; ++i) gates[i] = step.Reads(step.Input(op.kGates + i), ops.wide);
+  const auto [z, r, n] = gates;
+  const auto product = [&](Place a, Place b) { return ops.Wide(EltwiseProd{}, {a, b}); };
+  const auto difference = [&](Place a, Place b) {
+    return ops.Wide(EltwiseSum{.coefficients = {1, -1}}, {a, b});
+  };
+  const auto store = [&](Place x, int output) {
+    const Place to = step.Writes(step.Output(output, width, ops.type), ops.type);
+    step.Add(Cast{}, {x}, {to});
+    return to;
+  };
+  // Stores the gradient of a gate's input, and returns that of what was fed back to it.
+  const auto back = [&](int i, Op function, Place dgate) {
+    const Place d = store(ops.Wide(std::move(function), {gates[i], dgate}), op.kDGates + i);
+    return ops.TimesBack(d, op.kWeights + i, width);
+  };
+  store(hidden, op.kHidden);
+  store(product(r, wide_hidden), op.kReset);
+  const Place dh = ops.SumOfGradients(op.kDh, dh_read);
+  const Place kept = product(dh, z);
+  const Place dreset = back(2, TanhGrad{}, difference(dh, kept));
+  const Place from_z = back(0, SigmoidGrad{}, product(dh, difference(wide_hidden, n)));
+  const Place from_r = back(1, SigmoidGrad{}, product(dreset, wide_hidden));
+  const Place dhidden = ops.Wide(EltwiseSum{}, {kept, product(dreset, r), from_z, from_r});
+  step.Add(kScaleItems, {dhidden, cont}, {step.Writes(dh_written, ops.wide)});
+  step.KeepLast(dh_written, op.kDh0);
+  return step.Finish();
+}
+
+KernelOrRefusal MakeRnnInTurn(const RnnSteps& op, const KernelRequest& request) {
+  StepOps ops(op, /*is_gradient=*/false, request);
+  StepRegion& step = ops.step;
+  const StepTensor h = step.Output(op.kH, op.width, ops.type);
+  const Place hidden = ops.Hidden(h, op.kH0, step.Reads(step.Cont(op.kCont), ops.wide));
+  const Place products = step.Reads(step.Input(op.kProducts), ops.type);
+  const Place sums = ops.GateInputs(products, hidden, op.kWeights, op.width);
+  step.Add(Cast{}, {ops.Wide(Tanh{}, {sums})}, {step.Writes(h, ops.type)});
+  step.KeepLast(h, op.kHLast);
+  return step.Finish();
+}
+
+KernelOrRefusal MakeRnnGradInTurn(const RnnStepsGrad& op, const KernelRequest& request) {
+  StepOps ops(op, /*is_gradient=*/true, request);
+  StepRegion& step = ops.step;
+  const int64_t width = op.width;
+  const auto [dh_read, dh_written] = step.Carried(ops.wide, op.kDhLast);
+  const StepTensor h = step.Input(op.kH);
+  const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
+  step.Add(Cast{}, {ops.Hidden(h, op.kH0, cont)},
+           {step.Writes(step.Output(op.kHidden, width, ops.type), ops.type)});
+  const Place dsum =
+      ops.Wide(TanhGrad{}, {step.Reads(h, ops.wide), ops.SumOfGradients(op.kDh, dh_read)});
+  const Place dproducts = step.Writes(step.Output(op.kDProducts, width, ops.type), ops.type);
+  step.Add(Cast{}, {dsum}, {dproducts});
+  step.Add(kScaleItems, {ops.TimesBack(dproducts, op.kWeights, width), cont},
+           {step.Writes(dh_written, ops.wide)});
+  step.KeepLast(dh_written, op.kDh0);
+  return step.Finish();
+}
+
+}  // namespace caffe::ops
