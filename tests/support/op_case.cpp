@@ -271,6 +271,8 @@ const std::vector<OpCase>& OpCases() {
     AddImageCases(&list);
     AddLabelLossCases(&list);
     AddLongCases(&list);
+    AddAttentionCases(&list);
+    AddRecurrenceCases(&list);
     AddReduceCases(&list);
     AddRegionCases(&list);
     AddSamplingCases(&list);

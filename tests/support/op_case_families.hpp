@@ -13,6 +13,7 @@ inline ops::Pointwise Relu(float slope = 0) {
 
 void AddActivationCases(std::vector<OpCase>* cases);
 void AddArrangeCases(std::vector<OpCase>* cases);
+void AddAttentionCases(std::vector<OpCase>* cases);
 void AddConvCases(std::vector<OpCase>* cases);
 void AddConvPairCases(std::vector<OpCase>* cases);
 void AddGemmCases(std::vector<OpCase>* cases);
@@ -25,6 +26,7 @@ void AddNormCases(std::vector<OpCase>* cases);
 void AddPointwiseCases(std::vector<OpCase>* cases);
 void AddPoolCases(std::vector<OpCase>* cases);
 void AddReduceCases(std::vector<OpCase>* cases);
+void AddRecurrenceCases(std::vector<OpCase>* cases);
 void AddRegionCases(std::vector<OpCase>* cases);
 void AddSamplingCases(std::vector<OpCase>* cases);
 void AddSoftLabelCases(std::vector<OpCase>* cases);

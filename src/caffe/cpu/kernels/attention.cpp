@@ -1,0 +1,319 @@
+// Attention, a block of queries at a time with all keys that they see, so that memory grows with
+// the number of keys and not with its square. As in FlashAttention (Dao et al. 2022), backward
+// computes the scores again.
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "caffe/cpu/kernels/attention_rows.hpp"
+#include "caffe/cpu/kernels/step_rows.hpp"
+
+namespace caffe::cpu {
+namespace attention {
+
+// Rounded up to whole units of products.
+inline int64_t Even(int64_t count) {
+  return (count + 1) / 2 * 2;
+}
+
+// Memory of the tasks that run at the same time.
+class TaskMemory {
+ public:
+  template <typename N>
+  size_t Add(int64_t count) {
+    return part_.Add<N>(count);
+  }
+  size_t bytes() const { return part_.bytes() * static_cast<size_t>(omp_get_max_threads()); }
+  template <typename N>
+  N* At(const KernelContext& ctx, int64_t slot, size_t offset) const {
+    return StepMemory::At<N>(ctx, static_cast<size_t>(slot) * part_.bytes() + offset);
+  }
+
+ private:
+  StepMemory part_;
+};
+
+// Calls fn(task, slot) for each task; tasks of a slot follow each other.
+template <typename Fn>
+void ForTasks(int64_t tasks, const Fn& fn) {
+  const int64_t slots = std::min<int64_t>(omp_get_max_threads(), tasks);
+  ParallelFor(slots, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot)
+      for (int64_t task = slot; task < tasks; task += slots) fn(task, slot);
+  });
+}
+
+// The mask of an item, or null.
+template <typename A>
+const A* MaskOf(const KernelContext& ctx, int input, int64_t item, int64_t keys) {
+  return ctx.has_input(input) ? ctx.input(input).as<const A>() + item * keys : nullptr;
+}
+
+template <typename T, typename X>
+class Forward {
+ public:
+  using A = Accum<T>;
+  using Op = ops::Attention;
+
+  explicit Forward(const Op& op)
+      : op_(op),
+        scores_product_{kBlock, op.width},
+        values_product_{kBlock, Even(op.keys)},
+        keys_(memory_.Add<X>(op.keys * op.width)),
+        values_(memory_.Add<X>(op.value_width * Even(op.keys))),
+        q_panel_(memory_.Add<X>(scores_product_.packed())),
+        scores_(memory_.Add<A>(op.keys * kBlock)),
+        panel_(memory_.Add<X>(values_product_.packed())),
+        columns_(memory_.Add<A>(op.value_width * kBlock)) {
+    const int64_t heads = op.items * op.heads, blocks = (op.queries + kBlock - 1) / kBlock;
+    const int64_t wanted = 4 * omp_get_max_threads();
+    chunks_ = std::clamp<int64_t>((wanted + heads - 1) / std::max<int64_t>(heads, 1), 1,
+                                  std::max<int64_t>(blocks / 4, 1));
+  }
+
+  size_t workspace_bytes() const { return memory_.bytes(); }
+
+  void Run(const KernelContext& ctx) const {
+    ForTasks(op_.items * op_.heads * chunks_, [&](int64_t task, int64_t slot) {
+      RunTask(ctx, task / chunks_ / op_.heads, task / chunks_ % op_.heads, task % chunks_, slot);
+    });
+  }
+
+ private:
+  // The queries of a chunk of one head.
+  void RunTask(const KernelContext& ctx, int64_t item, int64_t head, int64_t chunk,
+               int64_t slot) const {
+    const HeadsOf<T> heads{op_};
+    const int64_t kv_head = head / op_.group();
+    const int operand_k = op_.packed ? Op::kQ : Op::kK, operand_v = op_.packed ? Op::kQ : Op::kV;
+    CopyRows(heads.K(ctx.input(operand_k).as<const T>(), item, kv_head), op_.keys, op_.width,
+             memory_.At<X>(ctx, slot, keys_));
+    X* values = memory_.At<X>(ctx, slot, values_);
+    if (Even(op_.keys) > op_.keys) {
+      for (int64_t d = 0; d < op_.value_width; ++d) values[d * Even(op_.keys) + op_.keys] = X(0.0F);
+    }
+    CopyColumns(heads.V(ctx.input(operand_v).as<const T>(), item, kv_head), op_.keys,
+                op_.value_width, Even(op_.keys), values);
+    const int64_t blocks = (op_.queries + kBlock - 1) / kBlock;
+    for (int64_t b = blocks * chunk / chunks_; b < blocks * (chunk + 1) / chunks_; ++b)
+      RunBlock(ctx, item, head, b * kBlock, slot);
+  }
+
+  void RunBlock(const KernelContext& ctx, int64_t item, int64_t head, int64_t query,
+                int64_t slot) const {
+    const HeadsOf<T> heads{op_};
+    const int64_t count = std::min(kBlock, op_.queries - query);
+    const int64_t keys = op_.KeysOf(query + count - 1), even = Even(keys);
+    const HeadRows<const T> q = heads.Q(ctx.input(Op::kQ).as<const T>(), item, head);
+    X *q_panel = memory_.At<X>(ctx, slot, q_panel_), *panel = memory_.At<X>(ctx, slot, panel_);
+    A *scores = memory_.At<A>(ctx, slot, scores_), *columns = memory_.At<A>(ctx, slot, columns_);
+    A largest[kBlock], sums[kBlock];
+    if (count < kBlock) scores_product_.Clear(q_panel);
+    scores_product_.Pack(q.Row(query), op_.width, count, 1, q.step, 0, 0, q_panel);
+    scores_product_.Multiply({memory_.At<X>(ctx, slot, keys_), op_.width}, keys, op_.width, q_panel,
+                             /*adds=*/false, {scores, kBlock});
+    ScaleAndHide(op_, query, keys, MaskOf<A>(ctx, Op::kMask, item, op_.keys), scores);
+    Exponentials(keys, scores, largest, sums);
+    ToPanel(scores, keys, panel);
+    values_product_.Multiply({memory_.At<X>(ctx, slot, values_), Even(op_.keys)}, op_.value_width,
+                             even, panel, /*adds=*/false, {columns, kBlock});
+    const HeadRows<T> y = heads.Y(ctx.output(Op::kY).as<T>(), item, head);
+    for (int64_t r = 0; r < count; ++r) {
+      const A factor = sums[r] > 0 ? A(1) / sums[r] : A(0);
+      T* row = y.Row(query + r);
+      for (int64_t d = 0; d < op_.value_width; ++d) row[d] = T(factor * columns[d * kBlock + r]);
+    }
+    if (!ctx.has_output(Op::kLse)) return;
+    A* lse = ctx.output(Op::kLse).as<A>() + (item * op_.heads + head) * op_.queries + query;
+    for (int64_t r = 0; r < count; ++r)
+      lse[r] = sums[r] > 0 ? largest[r] + std::log(sums[r]) : kSeesNothing<A>;
+  }
+
+  const Op op_;
+  const RowProduct<X> scores_product_, values_product_;
+  TaskMemory memory_;
+  const size_t keys_, values_, q_panel_, scores_, panel_, columns_;
+  int64_t chunks_ = 1;
+};
+
+template <typename T, typename X>
+class Backward {
+ public:
+  using A = Accum<T>;
+  using Op = ops::AttentionGrad;
+
+  explicit Backward(const Op& op)
+      : op_(op),
+        scores_product_{kBlock, op.width},
+        dweights_product_{kBlock, op.value_width},
+        dq_product_{kBlock, Even(op.keys)},
+        dk_product_{op.width, kBlock},
+        dv_product_{op.value_width, kBlock},
+        keys_(memory_.Add<X>(op.keys * op.width)),
+        key_columns_(memory_.Add<X>(op.width * Even(op.keys))),
+        values_(memory_.Add<X>(op.keys * op.value_width)),
+        q_panel_(memory_.Add<X>(scores_product_.packed())),
+        dy_panel_(memory_.Add<X>(dweights_product_.packed())),
+        q_rows_(memory_.Add<X>(dk_product_.packed())),
+        dy_rows_(memory_.Add<X>(dv_product_.packed())),
+        weights_(memory_.Add<A>(op.keys * kBlock)),
+        dscores_(memory_.Add<A>(op.keys * kBlock)),
+        factors_(memory_.Add<X>(op.keys * kBlock)),
+        panel_(memory_.Add<X>(dq_product_.packed())),
+        dq_(memory_.Add<A>(op.width * kBlock)),
+        dk_(memory_.Add<A>(op.keys * dk_product_.row())),
+        dv_(memory_.Add<A>(op.keys * dv_product_.row())) {}
+
+  size_t workspace_bytes() const { return memory_.bytes(); }
+
+  void Run(const KernelContext& ctx) const {
+    ForTasks(op_.items * op_.kv_heads, [&](int64_t task, int64_t slot) {
+      RunTask(ctx, task / op_.kv_heads, task % op_.kv_heads, slot);
+    });
+  }
+
+ private:
+  // A head of keys and values, with all heads of queries that read it.
+  void RunTask(const KernelContext& ctx, int64_t item, int64_t kv_head, int64_t slot) const {
+    const HeadsOf<T> heads{op_};
+    const HeadRows<const T> k =
+        heads.K(ctx.input(op_.packed ? Op::kQ : Op::kK).as<const T>(), item, kv_head);
+    const HeadRows<const T> v =
+        heads.V(ctx.input(op_.packed ? Op::kQ : Op::kV).as<const T>(), item, kv_head);
+    CopyRows(k, op_.keys, op_.width, memory_.At<X>(ctx, slot, keys_));
+    X* columns = memory_.At<X>(ctx, slot, key_columns_);
+    std::fill_n(columns, op_.width * Even(op_.keys), X(0.0F));
+    CopyColumns(k, op_.keys, op_.width, Even(op_.keys), columns);
+    CopyRows(v, op_.keys, op_.value_width, memory_.At<X>(ctx, slot, values_));
+    A *dk = memory_.At<A>(ctx, slot, dk_), *dv = memory_.At<A>(ctx, slot, dv_);
+    std::fill_n(dk, op_.keys * dk_product_.row(), A(0));
+    std::fill_n(dv, op_.keys * dv_product_.row(), A(0));
+    for (int64_t i = 0; i < op_.group(); ++i) {
+      for (int64_t query = 0; query < op_.queries; query += kBlock)
+        RunBlock(ctx, item, kv_head * op_.group() + i, query, slot);
+    }
+    const auto store = [&](const A* sums, int64_t step, int64_t width, const HeadRows<T>& to) {
+      for (int64_t i = 0; i < op_.keys; ++i) ConvertElements(sums + i * step, width, to.Row(i));
+    };
+    const int out_k = op_.packed ? Op::kDq : Op::kDk, out_v = op_.packed ? Op::kDq : Op::kDv;
+    if (ctx.has_output(out_k)) {
+      store(dk, dk_product_.row(), op_.width, heads.K(ctx.output(out_k).as<T>(), item, kv_head));
+    }
+    if (ctx.has_output(out_v)) {
+      store(dv, dv_product_.row(), op_.value_width,
+            heads.V(ctx.output(out_v).as<T>(), item, kv_head));
+    }
+  }
+
+  // lse of a block's queries, and the sums of y dy over a row; for queries beyond the last, such
+  // that their weights are 0.
+  void LoadRows(const KernelContext& ctx, int64_t item, int64_t head, int64_t query, int64_t count,
+                A* lse, A* delta) const {
+    const HeadsOf<T> heads{op_};
+    const A* saved = ctx.input(Op::kLse).as<const A>() + (item * op_.heads + head) * op_.queries;
+    const HeadRows<const T> y = heads.Y(ctx.input(Op::kY).as<const T>(), item, head);
+    const HeadRows<const T> dy = heads.Y(ctx.input(Op::kDy).as<const T>(), item, head);
+    std::fill_n(lse, kBlock, kSeesNothing<A>);
+    std::fill_n(delta, kBlock, A(0));
+    for (int64_t r = 0; r < count; ++r) {
+      lse[r] = saved[query + r];
+      const T *a = y.Row(query + r), *b = dy.Row(query + r);
+      for (int64_t d = 0; d < op_.value_width; ++d)
+        delta[r] += static_cast<A>(a[d]) * static_cast<A>(b[d]);
+    }
+  }
+
+  void RunBlock(const KernelContext& ctx, int64_t item, int64_t head, int64_t query,
+                int64_t slot) const {
+    const HeadsOf<T> heads{op_};
+    const int64_t count = std::min(kBlock, op_.queries - query);
+    const int64_t keys = op_.KeysOf(query + count - 1);
+    const HeadRows<const T> q = heads.Q(ctx.input(Op::kQ).as<const T>(), item, head);
+    const HeadRows<const T> dy = heads.Y(ctx.input(Op::kDy).as<const T>(), item, head);
+    const auto part = [&](size_t offset) { return memory_.At<X>(ctx, slot, offset); };
+    A *weights = memory_.At<A>(ctx, slot, weights_), *dscores = memory_.At<A>(ctx, slot, dscores_);
+    A lse[kBlock], delta[kBlock];
+    LoadRows(ctx, item, head, query, count, lse, delta);
+    if (count < kBlock) {
+      scores_product_.Clear(part(q_panel_));
+      dweights_product_.Clear(part(dy_panel_));
+      dk_product_.Clear(part(q_rows_));
+      dv_product_.Clear(part(dy_rows_));
+    }
+    scores_product_.Pack(q.Row(query), op_.width, count, 1, q.step, 0, 0, part(q_panel_));
+    dweights_product_.Pack(dy.Row(query), op_.value_width, count, 1, dy.step, 0, 0,
+                           part(dy_panel_));
+    dk_product_.Pack(q.Row(query), count, op_.width, q.step, 1, 0, 0, part(q_rows_));
+    dv_product_.Pack(dy.Row(query), count, op_.value_width, dy.step, 1, 0, 0, part(dy_rows_));
+
+    scores_product_.Multiply({part(keys_), op_.width}, keys, op_.width, part(q_panel_), false,
+                             {weights, kBlock});
+    ScaleAndHide(op_, query, keys, MaskOf<A>(ctx, Op::kMask, item, op_.keys), weights);
+    Weights(keys, lse, weights);
+    dweights_product_.Multiply({part(values_), op_.value_width}, keys, op_.value_width,
+                               part(dy_panel_), false, {dscores, kBlock});
+    ScoreGradients(keys, static_cast<A>(op_.scale), weights, delta, dscores);
+    ConvertElements(weights, keys * kBlock, part(factors_));
+    dv_product_.Multiply({part(factors_), kBlock}, keys, kBlock, part(dy_rows_), true,
+                         {memory_.At<A>(ctx, slot, dv_), dv_product_.row()});
+    ConvertElements(dscores, keys * kBlock, part(factors_));
+    dk_product_.Multiply({part(factors_), kBlock}, keys, kBlock, part(q_rows_), true,
+                         {memory_.At<A>(ctx, slot, dk_), dk_product_.row()});
+    if (!ctx.has_output(Op::kDq)) return;
+    A* columns = memory_.At<A>(ctx, slot, dq_);
+    ToPanel(dscores, keys, part(panel_));
+    dq_product_.Multiply({part(key_columns_), Even(op_.keys)}, op_.width, Even(keys), part(panel_),
+                         false, {columns, kBlock});
+    const HeadRows<T> dq = heads.Q(ctx.output(Op::kDq).as<T>(), item, head);
+    for (int64_t r = 0; r < count; ++r) {
+      for (int64_t d = 0; d < op_.width; ++d) dq.Row(query + r)[d] = T(columns[d * kBlock + r]);
+    }
+  }
+
+  const Op op_;
+  const RowProduct<X> scores_product_, dweights_product_, dq_product_, dk_product_, dv_product_;
+  TaskMemory memory_;
+  const size_t keys_, key_columns_, values_, q_panel_, dy_panel_, q_rows_, dy_rows_, weights_,
+      dscores_, factors_, panel_, dq_, dk_, dv_;
+};
+
+template <template <typename, typename> class Kernels, typename Op>
+KernelOrRefusal Make(const Op& op, const KernelRequest& request) {
+  const DType type = request.inputs[0].dtype;
+  const DType wide = type == DType::kDouble ? type : DType::kFloat;
+  const auto is_other = [&](const OperandDesc& operand) {
+    return operand.present && operand.dtype != wide;
+  };
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    if (Op::kExactInputs.contains(i) && is_other(request.inputs[i]))
+      return Refusal{"a mask or sums in another type"};
+  }
+  if (std::is_same_v<Op, ops::Attention> && request.outputs.size() > 1 &&
+      is_other(request.outputs[ops::Attention::kLse])) {
+    return Refusal{"sums in another type"};
+  }
+  if (op.keys == 0) return Refusal{"no keys"};
+  const bool multiplies_pairs = CanMultiplyPairs(op.width) && op.value_width % 2 == 0;
+  return VisitFactors(type, multiplies_pairs,
+                      [&]<typename T, typename X>(TypeTag<T>, TypeTag<X>) -> KernelOrRefusal {
+                        auto kernel = std::make_shared<Kernels<T, X>>(op);
+                        return Kernel{"", [kernel](const KernelContext& ctx) { kernel->Run(ctx); },
+                                      kernel->workspace_bytes()};
+                      });
+}
+
+static KernelOrRefusal MakeForward(const ops::Attention& op, const KernelRequest& request) {
+  return Make<Forward>(op, request);
+}
+static KernelOrRefusal MakeBackward(const ops::AttentionGrad& op, const KernelRequest& request) {
+  return Make<Backward>(op, request);
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Attention, "attention-blocks",
+                              KernelRank::kBest, MakeForward);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AttentionGrad, "attention-grad-blocks",
+                              KernelRank::kBest, MakeBackward);
+
+}  // namespace attention
+}  // namespace caffe::cpu
