@@ -10,6 +10,8 @@ import pathlib
 import platform
 import sys
 
+from ._packages import install_command
+
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _ROOT = next((folder for folder in _PACKAGE.parents if (folder / "CMakePresets.json").exists()), None)
 _COMMAND = "cmake --preset cpu-release && cmake --build --preset cpu-release --target caffe_python"
@@ -43,8 +45,8 @@ def check_packages():
     missing = [pip for module, pip in (("numpy", "numpy"), ("google.protobuf", "protobuf")) if not _can_import(module)]
     if missing:
         raise ImportError(f"package caffe needs {' and '.join(missing)}, and {sys.executable} has none: "
-                          f"`{sys.executable} -m pip install {' '.join(missing)}`, or run the system's /usr/bin/python3 with "
-                          "Debian's python3-numpy and python3-protobuf")
+                          f"{install_command(*missing)}; or run the system's /usr/bin/python3 with Debian's python3-numpy and "
+                          "python3-protobuf")
 
 
 def _can_import(module):

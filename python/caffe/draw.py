@@ -1,6 +1,7 @@
 """Draws nets with Graphviz: drawing needs pydot and the program `dot`, importing does not."""
 import pathlib
 
+from . import _packages
 from ._caffe import Unsupported
 from .proto import caffe_pb2
 
@@ -11,12 +12,7 @@ BLOB_STYLE = {"shape": "octagon", "fillcolor": "#E0E0E0", "style": "filled"}
 
 
 def _pydot():
-    try:
-        import pydot
-    except ImportError:
-        raise Unsupported("drawing needs pydot and Graphviz: pip install pydot; apt-get install graphviz "
-                          "(Debian: python3-pydot graphviz)") from None
-    return pydot
+    return _packages.need("pydot", "drawing")
 
 
 def get_pooling_types_dict():

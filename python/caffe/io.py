@@ -2,7 +2,8 @@
 of images."""
 import numpy as np
 
-from ._caffe import InvalidArgument, IoError, Unsupported
+from . import _packages
+from ._caffe import InvalidArgument, IoError
 from .proto import caffe_pb2
 
 
@@ -190,12 +191,9 @@ class Transformer:
 def load_image(filename, color=True):
     """An image file as float32 in [0, 1]: (H, W, 3), RGB, or (H, W, 1) with color=False. Alpha is
     dropped."""
+    images = _packages.need("PIL.Image", "load_image")
     try:
-        from PIL import Image
-    except ImportError:
-        raise Unsupported("load_image needs Pillow: pip install pillow (Debian: python3-pil)") from None
-    try:
-        with Image.open(filename) as image:
+        with images.open(filename) as image:
             image.load()
     except OSError as error:
         raise IoError(f"{filename}: {error}") from None
@@ -261,11 +259,7 @@ def _interpolation(centre, old, order):
 
 
 def _spline(im, new_dims, interp_order, is_picture):
-    try:
-        from scipy.ndimage import zoom
-    except ImportError:
-        raise Unsupported(f"resize_image with interp_order {interp_order} needs SciPy: pip install scipy "
-                          "(Debian: python3-scipy); orders 0 and 1 do not") from None
+    zoom = _packages.need("scipy.ndimage", f"resize_image with interp_order {interp_order}, unlike 0 and 1,").zoom
     factors = (new_dims[0] / im.shape[0], new_dims[1] / im.shape[1], 1)
     if not is_picture:
         return zoom(im, factors, order=interp_order).astype(np.float32)

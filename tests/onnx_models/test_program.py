@@ -1,6 +1,7 @@
 """`caffe export` and `caffe import`, which start Python."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -96,14 +97,14 @@ def test_an_interpreter_that_is_not_there(tmp_path):
     assert "name an interpreter of Python 3 in the environment variable PYTHON" in done.stderr
 
 
-@pytest.mark.parametrize("module", ["numpy", "onnx"])
-def test_a_missing_package_is_a_line(tmp_path, module):
+@pytest.mark.parametrize("module, package", [("numpy", "install (numpy|python3-numpy)"), ("onnx", "pip install (numpy protobuf )?onnx onnxruntime")])
+def test_a_missing_package_is_a_line(tmp_path, module, package):
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / f"{module}.py").write_text("raise ImportError")
     done = _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx", PYTHONPATH=str(tmp_path / "path"))
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert done.stderr.startswith("caffe export: ") and f"{module}" in done.stderr and "pip install" in done.stderr
+    assert done.stderr.startswith("caffe export: ") and re.search(package, done.stderr)
 
 
 def test_modules_of_the_working_folder_are_not_run(tmp_path):

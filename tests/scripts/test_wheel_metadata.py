@@ -33,3 +33,12 @@ def test_nobody_is_sent_to_the_other_project_of_this_name():
                            capture_output=True, text=True, check=True).stdout.splitlines()
     wrong = re.compile(r"pip install[^\n`]*[\s\"']+cortado(\[|['\"`\s]|$)", re.MULTILINE)
     assert [name for name in files if wrong.search((ROOT / name).read_text(encoding="utf-8", errors="replace"))] == []
+
+
+def test_pages_that_install_from_pypi_say_that_it_needs_an_environment():
+    """Debian and Ubuntu refuse pip elsewhere (PEP 668)."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "neighbours").glob("*.md")]
+    texts = {page.relative_to(ROOT).as_posix(): page.read_text() for page in pages}
+    found = [page for page, text in texts.items() if "pip install" in text]
+    assert "docs/studio.md" in found
+    assert [page for page in found if "environment" not in texts[page]] == []

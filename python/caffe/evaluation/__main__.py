@@ -5,9 +5,9 @@ import sys
 
 from .. import InvalidArgument, IoError, set_device, set_mode_gpu
 from .._output import run_command, start_log, write_whole
+from .._packages import need
 from ..class_names import read_names
 from . import outputs
-from .packages import need
 from .records import printable
 from .run import evaluate
 from .subject import NetWish, open_subject

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy as np
 
 from .. import InvalidArgument
-from .packages import need
+from .._packages import need
 
 MOST_CONFUSIONS = 50
 _ROUNDING = 1e-3  # that probabilities may exceed 1 by, as sums in half precision do

@@ -10,8 +10,6 @@ import numpy as np
 from .. import InvalidArgument
 from .boxes import names_by_label, rows_of
 
-INSTALL = "pip install pycocotools (or faster-coco-eval)"
-
 
 def _library():
     """(COCO, COCOeval) of whichever package is installed; None if there is none."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, Optional
 
+from .._packages import need
 from . import charts
-from .packages import need
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

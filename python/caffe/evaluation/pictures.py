@@ -8,7 +8,7 @@ from typing import Any, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-from .packages import need
+from .._packages import need
 
 LARGEST = 320  # longer side of a picture, in pixels
 _SMALL = 96  # smaller pictures are enlarged without smoothing

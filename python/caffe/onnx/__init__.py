@@ -8,11 +8,13 @@ From the command line: caffe export --onnx, or python -m caffe.onnx export.
 """
 import sys as _sys
 
+from .._packages import install_command as _install_command
+
 try:
     import onnx as _onnx  # noqa: F401
 except ImportError as _error:
-    raise ImportError(f"caffe.onnx needs package onnx, and {_sys.executable} has none: `{_sys.executable} -m pip install onnx "
-                      "onnxruntime`, or name another interpreter in the environment variable PYTHON (caffe export)") from _error
+    raise ImportError(f"caffe.onnx needs package onnx, and {_sys.executable} has none: "
+                      f"{_install_command('onnx', 'onnxruntime')}; or name another interpreter in the environment variable PYTHON (caffe export)") from _error
 
 # pylint: disable=wrong-import-position
 from .builder import newest_opset

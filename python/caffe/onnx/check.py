@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from .._caffe import Error, InvalidArgument, Net
+from .._packages import install_command
 from ..proto import caffe_pb2
 from .decisions import Decisions
 from .inputs import inputs_of
@@ -100,8 +101,8 @@ def _reason_not_to_compare(check):
     if importlib.util.find_spec("onnxruntime") is not None:
         return ""
     if check:
-        raise NotComputed("the comparison needs onnxruntime: pip install onnxruntime")
-    return "there is no onnxruntime: pip install onnxruntime"
+        raise NotComputed(f"the comparison needs onnxruntime: {install_command('onnxruntime')}")
+    return f"there is no onnxruntime: {install_command('onnxruntime')}"
 
 
 def run(model, arrays, also=()):

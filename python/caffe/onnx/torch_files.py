@@ -14,6 +14,7 @@ import warnings
 import zipfile
 
 from .. import InvalidArgument, IoError, Unsupported
+from .._packages import need
 
 _ENDINGS = (".pt", ".pth", ".pt2", ".ts", ".torchscript", ".ckpt", ".bin", ".safetensors")
 _NESTED = ("state_dict", "model_state_dict", "model", "net")  # entries of checkpoints that hold the weights
@@ -35,10 +36,7 @@ def to_onnx(file, call, shapes, output):
 
     Raises Unsupported without PyTorch, IoError for files that cannot be read, InvalidArgument for what does not fit.
     """
-    try:
-        import torch
-    except ImportError as error:
-        raise Unsupported(f"reading a model of PyTorch needs the package torch, which this Python cannot import ({error}): pip install torch onnxscript") from None
+    torch = need("torch", "reading a model of PyTorch")
     if file and not os.path.isfile(file):
         raise IoError(f"{file}: no such file")
     kind = _kind(file) if file else "weights"
@@ -129,10 +127,7 @@ def _called(call):
 def _weights(torch, file):
     """The tensors in a file, by name."""
     if file.lower().endswith(".safetensors"):
-        try:
-            from safetensors.torch import load_file
-        except ImportError as error:
-            raise Unsupported(f"{file}: needs the package safetensors, which this Python cannot import ({error}): pip install safetensors") from None
+        load_file = need("safetensors.torch", f"{file}:").load_file
         return _read(lambda: load_file(file), file, "safetensors file")
     try:
         content = _read(lambda: torch.load(file, map_location="cpu", weights_only=True), file, "file of torch.save")

@@ -9,6 +9,7 @@ from google.protobuf import text_format
 from .. import InvalidArgument, Unsupported, set_device, set_mode_gpu
 from .._listening import listen, local_hosts, url_of
 from .._output import run_command, start_log
+from .._packages import install_command
 from ..class_names import read_names
 from ..proto import caffe_pb2
 
@@ -42,7 +43,7 @@ def _libraries():
         from .connections import protocol_of
     except ImportError as error:
         raise Unsupported(f"this needs packages that this Python cannot import ({error}): "
-                          "pip install fastapi uvicorn httptools uvloop orjson prometheus-client") from None
+                          + install_command("fastapi", "uvicorn", "httptools", "uvloop", "orjson", "prometheus-client")) from None
     return uvicorn, Limits, Server, protocol_of
 
 

@@ -7,8 +7,9 @@ import sys
 
 from google.protobuf import text_format
 
-from .. import InvalidArgument, IoError, Unsupported, get_solver, init_log
+from .. import InvalidArgument, IoError, get_solver, init_log
 from .._output import run_command
+from .._packages import need
 from ..proto import caffe_pb2
 
 _TRIALS = 64
@@ -31,13 +32,6 @@ def _parser():
     parser.add_argument("--precision", default="")
     parser.add_argument("--resume", action="store_true")
     return parser
-
-
-def _optuna():
-    try:
-        import optuna  # noqa: F401
-    except ImportError as error:
-        raise Unsupported(f"this needs the package optuna, which this Python cannot import ({error}): pip install optuna") from None
 
 
 def _read(file):
@@ -125,7 +119,7 @@ def _definition(options):
 
 def check(*words):
     """Raises Error if `caffe sweep WORDS` would be refused, in the folder of the solver."""
-    _optuna()
+    need("optuna")
     _definition(_parser().parse_args(list(words)))
 
 
@@ -138,7 +132,7 @@ def _show(study, file):
 
 
 def _run(options):
-    _optuna()
+    need("optuna")
     if options.trials is not None and options.trials < 1:
         raise InvalidArgument(f"--trials is {options.trials}; give 1 or more")
     from .runner import Runner, make_places

@@ -5,7 +5,7 @@ import pathlib
 import optuna
 
 from .._output import write_whole
-from ..evaluation.packages import need
+from .._packages import need
 from .report import _text, rows
 
 _WIDTH, _HEIGHT, _TOP, _BOTTOM, _SIDE = 960, 320, 44, 26, 60

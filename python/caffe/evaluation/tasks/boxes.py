@@ -5,8 +5,9 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
+from ..._packages import install_command
 from ..boxes import Matches, match_boxes, score_boxes
-from ..coco import INSTALL, score_by_coco
+from ..coco import score_by_coco
 from ..pictures import Outline, data_uri, with_outlines
 from ..records import Record, printable
 from ..subject import Subject
@@ -102,7 +103,7 @@ class Boxes(Task):
         if coco is not None:
             found.append(f"COCO: AP {number(coco['ap'], 4)}, AP50 {number(coco['ap50'], 4)}, AP75 {number(coco['ap75'], 4)}")
         else:
-            found.append(f"COCO's figures need pycocotools: {INSTALL}")
+            found.append(f"COCO's figures need pycocotools: {install_command('pycocotools')}")
         threshold = f"{figures['threshold']:g}"
         head = ["class", "VOC 2007", "VOC 2012", f"precision at {threshold}", f"recall at {threshold}", "best F1", "at score",
                 "objects"]
@@ -122,7 +123,7 @@ class Boxes(Task):
 
     def shown(self, figures: Dict[str, Any]) -> Dict[str, Any]:
         coco = figures["coco"]
-        return dict(mistakes=list(zip(figures["mistakes"], self._pictures)), install=INSTALL,
+        return dict(mistakes=list(zip(figures["mistakes"], self._pictures)), install=install_command("pycocotools"),
                     rows=list(zip(figures["classes"], coco["classes"] if coco else [None] * len(figures["classes"]))))
 
 
