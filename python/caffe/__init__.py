@@ -31,6 +31,7 @@ from .fitting import Fit, fit
 from .pycaffe import Net
 from .single_layer import LayerBase, LayerParameter, create_layer
 from .solver import Solver, get_solver, train
+from .trained_folder import ModelFolder
 from .solver import *  # noqa: F403  (SGDSolver, AdamSolver ...: one class per type)
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in ("add_compiled_modules", "check_packages")]

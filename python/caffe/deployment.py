@@ -2,7 +2,9 @@
 classes, mean, scale and size. Also derives nets for inference from nets for training."""
 import os
 
-from ._caffe import Net, _deploy_net, _describe_model, _model_info_of_weights
+from google.protobuf import text_format
+
+from ._caffe import InvalidArgument, IoError, Net, _deploy_net, _describe_model, _model_info_of_weights
 from .proto import caffe_pb2
 
 
@@ -19,6 +21,18 @@ def model_info(source):
     if isinstance(source, (str, bytes, os.PathLike)):
         return caffe_pb2.ModelInfo.FromString(_model_info_of_weights(source))
     return caffe_pb2.ModelInfo.FromString(_describe_model(source.SerializePartialToString()))
+
+
+def read_model_info(file):
+    """The ModelInfo in a prototxt. Raises IoError, or InvalidArgument with the line of a mistake."""
+    info = caffe_pb2.ModelInfo()
+    try:
+        with open(file, encoding="utf-8") as text:
+            return text_format.Parse(text.read(), info)
+    except OSError as error:
+        raise IoError(f"{file}: {error.strerror}") from None
+    except text_format.ParseError as error:
+        raise InvalidArgument(f"{file}:{error}") from None
 
 
 def deploy_net(net, inputs=()):

@@ -4,14 +4,12 @@ import os
 import sys
 from urllib.parse import quote
 
-from google.protobuf import text_format
-
 from .. import InvalidArgument, Unsupported, set_device, set_mode_gpu
 from .._listening import listen, local_hosts, url_of
 from .._output import run_command, start_log
 from .._packages import install_command
 from ..class_names import read_names
-from ..proto import caffe_pb2
+from ..deployment import read_model_info
 
 
 _LEAST_CONNECTIONS = 1024  # that may be open, busy or not
@@ -47,15 +45,6 @@ def _libraries():
     return uvicorn, Limits, Server, protocol_of
 
 
-def _info(file):
-    """The ModelInfo in a prototxt; an empty one without a file."""
-    info = caffe_pb2.ModelInfo()
-    if file:
-        with open(file, encoding="utf-8") as text:
-            text_format.Parse(text.read(), info)
-    return info
-
-
 def _use(gpu):
     if gpu is not None:
         set_mode_gpu()
@@ -70,7 +59,7 @@ def _run(options):
     listening = listen(options.host, options.port)
     _use(options.gpu)
     models = [Model(name, net, weights, max_batch=options.max_batch, precision=options.precision, labels=read_names(labels) if labels else (),
-                    info=_info(info), pads=options.gpu is not None) for name, net, weights, labels, info
+                    info=read_model_info(info) if info else None, pads=options.gpu is not None) for name, net, weights, labels, info
               in zip(*(getattr(options, part) for part in _PARTS))]
     for model in models:
         if not model.name or "/" in model.name:

@@ -2,7 +2,13 @@
 import numpy as np
 
 from .. import ImageInput, InvalidArgument
-from .tensors import top_classes
+
+
+def top_classes(scores, count):
+    """For each row the best classes: pairs of (score, class). scores: N x C or N x C x 1 x 1."""
+    rows = scores.reshape(scores.shape[0], -1)
+    order = np.argsort(-rows, axis=1, kind="stable")[:, :count]
+    return [[(float(row[label]), int(label)) for label in best] for row, best in zip(rows, order)]
 
 
 class ImageQuestion:

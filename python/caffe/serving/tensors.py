@@ -5,6 +5,8 @@ import math
 import numpy as np
 import orjson
 
+from .images import top_classes
+
 # Types of the protocol. Nets compute float32, so all numbers become that; answers are FP32.
 _TYPES = {"FP32": np.float32, "FP64": np.float64, "FP16": np.float16, "INT8": np.int8, "INT16": np.int16, "INT32": np.int32,
           "INT64": np.int64, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64, "BOOL": np.bool_}
@@ -205,13 +207,6 @@ def _wishes(message, model):
         parameters = _mapping(one.get("parameters", {}), f"output {name!r}: parameters")
         wishes.append(Wish(name, bool(parameters.get("binary_data", is_binary)), _number(parameters, "classification", f"output {name!r}")))
     return wishes
-
-
-def top_classes(scores, count):
-    """For each row the best classes: pairs of (score, class). scores: N x C or N x C x 1 x 1."""
-    rows = scores.reshape(scores.shape[0], -1)
-    order = np.argsort(-rows, axis=1, kind="stable")[:, :count]
-    return [[(float(row[label]), int(label)) for label in best] for row, best in zip(rows, order)]
 
 
 def _named_classes(scores, count, labels):
