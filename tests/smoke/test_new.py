@@ -83,6 +83,13 @@ def test_lists(folder):
     assert "has 2 names, but the labels of list.txt go to 2" in caffe(folder, "new", "list.txt", "--output=n", status=1)
 
 
+def test_a_box_that_is_cut_is_a_warning(folder):
+    note = next((voc(folder / "scenes") / "pictures").glob("*.xml"))
+    note.write_text(re.sub(r"<xmax>.*?<", "<xmax>105<", note.read_text()))
+    said = caffe(folder, "new", "scenes", "--output=m", "--size=64")
+    assert f"warning: 1 box lies partly outside of the image and is cut at its border, such as in scenes/pictures/{note.stem}." in said
+
+
 @pytest.mark.parametrize("make", [voc, coco])
 def test_boxes(folder, make):
     make(folder / "scenes")

@@ -241,6 +241,16 @@ def test_images_without_boxes(tmp_path):
             f"1 images that are not annotated, or in no part that is used, such as {tmp_path / name}/pictures/alone.png"]
 
 
+@pytest.mark.parametrize("bbox, count", [((-1, -1, 42, 32), 0), ((-1.5, 3, 20, 20), 3), ((2, -2, 9, 9), 3), ((30, 3, 12, 9), 3),
+                                         ((2, 20, 9, 12), 3)])
+def test_boxes_that_are_cut_are_counted(tmp_path, bbox, count):
+    for number in range(3):
+        picture(tmp_path / f"{number}.png")
+    coco_file(tmp_path / "a.json", [f"{number}.png" for number in range(3)], bbox=bbox)
+    said = f"{count} boxes lie partly outside of the image and are cut at its border, such as in {tmp_path}/0.png"
+    assert open_dataset(tmp_path).warnings == ([said] if count else [])
+
+
 @pytest.mark.parametrize("size, exif, said", [
     ((80, 60), None, "says that {file} is of 80x60, but it is of 40x30; give the image that the boxes were drawn on"),
     ((40, 30), turned(), "says that {file} is of 40x30, but it is of 30x40; the image's EXIF orientation swaps width and height, and these are for "

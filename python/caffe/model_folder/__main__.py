@@ -53,6 +53,8 @@ def _make(options):
         plan = make(photographs, output, wishes, options.program)
     for files in plan.dataset.left_out:
         print(f"left out: {files}", file=sys.stderr)
+    for warning in plan.dataset.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     classes = plan.dataset.num_shown
     print(f"{output}: {plan.dataset.task} of {classes} {'class' if classes == 1 else 'classes'} ({plan.dataset.kind}), "
           f"{plan.halves.train_count} images for training and {plan.halves.val_count} for testing")

@@ -63,11 +63,16 @@ class Boxes(Dataset):
                                   f"{self.items[common[0]].source} and {self.val_items[common[0]].source}); leave each in one of them")
         self.left_out += some([file for file in images if file not in self.items and file not in self.val_items],
                               "images that are not annotated, or in no part that is used")
-        names = set()
+        names, cut = set(), []
         for item in [*self.items.values(), *self.val_items.values()]:
             for box in item.boxes:
                 _check_box(item, box)
                 names.add(box.name)
+                if _is_cut(item, box):
+                    cut.append(item.file)
+        if cut:
+            self.warnings.append(f"{len(cut)} {'box lies' if len(cut) == 1 else 'boxes lie'} partly outside of the image and "
+                                 f"{'is' if len(cut) == 1 else 'are'} cut at its border, such as in {cut[0]}")
         if not names:
             raise InvalidArgument(f"{self.path}: has {len(self.items)} images and no box; there is nothing to learn")
         self.classes = ["background", *checked_names(self.path, sorted(names))]
@@ -167,6 +172,11 @@ def _check_box(item: Annotated, box: Box) -> None:
         raise InvalidArgument(f"{where} is empty; mend it, or remove it")
     if box.xmax <= 0 or box.ymax <= 0 or box.xmin >= item.width or box.ymin >= item.height:
         raise InvalidArgument(f"{where} lies outside of the image of {item.width}x{item.height}; mend it, or remove it")
+
+
+def _is_cut(item: Annotated, box: Box) -> bool:
+    """True if more than a pixel, which may be rounding, lies outside of the image."""
+    return max(-box.xmin, -box.ymin, box.xmax - item.width, box.ymax - item.height) > 1
 
 
 def _xml(item: Annotated) -> str:

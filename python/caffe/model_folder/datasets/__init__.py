@@ -39,7 +39,7 @@ class Dataset:
 
     task: "classification", "detection" or "segmentation". classes: their names, from label 0,
     including the background if that is label 0. kind: a description for users. left_out: for users, which files of the set are
-    not used.
+    not used. warnings: for users, what is changed for training and may be a mistake in the set.
     """
 
     kind = ""
@@ -49,6 +49,7 @@ class Dataset:
         self.path = path
         self.classes: List[str] = []
         self.left_out: List[str] = []
+        self.warnings: List[str] = []
 
     @property
     def num_shown(self) -> int:
