@@ -34,6 +34,7 @@ def test_classes(folder):
     assert [row["support"] for row in figures["classes"]] == [2, 2, 2]
     page = (model / "evaluation.html").read_text()
     assert "&lt;b&gt;&amp;red" in page and "<b>&red" not in page and not re.search("https?://", page)
+    assert page.startswith("<!DOCTYPE html>") and "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page and "max-width: 72rem" in page
     # The mean that `caffe test` prints; here its batch size divides the size of the set.
     net = read(model / "train_val.prototxt", "NetParameter")
     batch = next(layer for layer in net.layer if layer.type == "Data" and layer.include[0].phase == 1).data_param.batch_size

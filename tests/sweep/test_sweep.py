@@ -63,6 +63,7 @@ def test_values_are_those_of_the_trainings(place, capsys):
     assert "trial  loss" in text and text.count("complete") == 3 and "written: " in text
     page = (place / "sweep" / "sweep.html").read_text()
     assert page.count("<polyline") == 3 and "Sweep of solver.prototxt" in page
+    assert page.startswith("<!DOCTYPE html>") and "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in page and "max-width: 72rem" in page
 
 
 def test_trials_that_fall_behind_end_early_and_may_be_continued(place):

@@ -5,7 +5,7 @@ import pathlib
 import optuna
 
 from .._output import write_whole
-from .._packages import need
+from .._page import render
 from .report import _text, rows
 
 _WIDTH, _HEIGHT, _TOP, _BOTTOM, _SIDE = 960, 320, 44, 26, 60
@@ -13,12 +13,10 @@ _WIDTH, _HEIGHT, _TOP, _BOTTOM, _SIDE = 960, 320, 44, 26, 60
 
 def write_page(study, file):
     """Replaces the file."""
-    jinja2 = need("jinja2")
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(str(pathlib.Path(__file__).parent)), autoescape=True, trim_blocks=True,
-                                     lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     found = rows(study)
-    text = environment.get_template("page.html").render(
-        study=study, definition=study.definition, fields=[parameter.field for parameter in study.parameters], rows=found, text=_text,
+    text = render(
+        pathlib.Path(__file__).with_name("page.html"), {}, study=study, definition=study.definition,
+        fields=[parameter.field for parameter in study.parameters], rows=found, text=_text,
         plot=_Plot(study, found), budget=sum(row["iterations"] for row in found), best=found[0] if found and found[0]["value"] is not None else None)
     write_whole(file, text)
 
