@@ -18,20 +18,9 @@ export SGE_ROOT="$state/root" SGE_CELL=default SGE_ARCH=lx-amd64
 export SGE_QMASTER_PORT=6444 SGE_EXECD_PORT=6445
 export PATH="$programs:$PATH" LD_LIBRARY_PATH="$programs:$library"
 
-mount --make-rprivate /
-mkdir -p /run/netns "$state"/{master,spool,disk1,disk2} "$SGE_ROOT"/{bin,lib,utilbin,default/common}
-mount -t tmpfs tmpfs /run/netns
-for i in 1 2; do
-  ip netns add "$i"
-  ip -n "$i" link set lo up
-done
-ip -n 1 link add eth0 type veth peer name eth0 netns 2
-for i in 1 2; do
-  ip -n "$i" addr add "10.79.0.$i/24" dev eth0
-  ip -n "$i" link set eth0 up
-done
-printf '127.0.0.1 localhost\n10.79.0.1 node1\n10.79.0.2 node2\n' >"$state/hosts"
-mount --bind "$state/hosts" /etc/hosts
+mkdir -p "$state"/{master,spool,disk1,disk2} "$SGE_ROOT"/{bin,lib,utilbin,default/common}
+# shellcheck source-path=SCRIPTDIR source=two_hosts.sh
+. "$(dirname "$0")/two_hosts.sh"
 
 # shellcheck disable=SC2016  # expanded in the namespace
 on() {  # on I COMMAND...: on node I, with a disk of its own at /mnt.

@@ -15,20 +15,9 @@ export PATH="$root/usr/sbin:$root/usr/bin:$PATH" SLURM_CONF="$state/slurm.conf"
 plugins="$root/usr/lib/x86_64-linux-gnu/slurm-wlm"
 if [ -n "$root" ]; then export LD_LIBRARY_PATH="$root/usr/lib/x86_64-linux-gnu:$plugins"; fi
 
-mount --make-rprivate /
-mkdir -p /run/netns "$state"/{controller,node1,node2}
-mount -t tmpfs tmpfs /run/netns
-for i in 1 2; do
-  ip netns add "$i"
-  ip -n "$i" link set lo up
-done
-ip -n 1 link add eth0 type veth peer name eth0 netns 2
-for i in 1 2; do
-  ip -n "$i" addr add "10.79.0.$i/24" dev eth0
-  ip -n "$i" link set eth0 up
-done
-printf '127.0.0.1 localhost\n10.79.0.1 node1\n10.79.0.2 node2\n' >"$state/hosts"
-mount --bind "$state/hosts" /etc/hosts
+mkdir -p "$state"/{controller,node1,node2}
+# shellcheck source-path=SCRIPTDIR source=two_hosts.sh
+. "$(dirname "$0")/two_hosts.sh"
 
 # Each node has its own temporary folder, with a short name, because PMIx puts sockets there.
 temporary="$(mktemp -d)"
