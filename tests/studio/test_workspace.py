@@ -58,10 +58,10 @@ def test_what_is_hidden(tmp_path, name):
 def test_names_that_no_address_can_have(tmp_path):
     run(tmp_path / "good")
     run(tmp_path / os.fsdecode(b"r\xe9seau"))
-    run(tmp_path / "two\nlines")
+    run(tmp_path / "two\nlines\n")
     workspace = Workspace(tmp_path)
-    assert [summary.name for summary in workspace.summaries()] == ["good"] and workspace.folders() == ["good"]
-    for name in ("a\0b", "a\nb", "\ud800", os.fsdecode(b"r\xe9seau")):
+    assert [summary.name for summary in workspace.summaries()] == ["good", "two\nlines\n"] and workspace.folders() == ["good", "two\nlines\n"]
+    for name in ("a\0b", "\ud800", os.fsdecode(b"r\xe9seau")):
         with pytest.raises(caffe.InvalidArgument, match="is no name for this page"):
             workspace.inside(name)
 

@@ -14,7 +14,7 @@ STUDIO_FOLDER = ".cortado"  # in the workspace: notes, jobs, uploads
 class Workspace:
     """A folder with runs, models and data sets, which is read again when it is asked. Methods are thread-safe.
 
-    Files and folders whose names are not UTF-8, or have several lines, are left out: no address of a page can have them.
+    Files and folders whose names are not UTF-8 are left out: no address of a page can have them.
 
     Raises InvalidArgument if there is no such folder.
     """
@@ -39,7 +39,7 @@ class Workspace:
         """The absolute path of something in the workspace. Raises InvalidArgument for what is outside, also through links, for what
         is hidden, such as the studio's own files, and for names that no address can have."""
         if not has_address(name) or "\0" in name:
-            raise InvalidArgument(f"{name!r}: is no name for this page, which has to be UTF-8 in one line")
+            raise InvalidArgument(f"{name!r}: is no name for this page, which has to be UTF-8")
         path = os.path.realpath(os.path.join(self.root, name))
         if path != self.root and not path.startswith(self.root + os.sep):
             raise InvalidArgument(f"{name}: is outside of {self.root}")

@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Callable
 
 from nicegui import ui
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from ..messages import shown
 from .errors import notify_of_handlers, shown_here
@@ -22,6 +23,12 @@ class Page:
     show: Callable
 
 
+class _AnyPath(PathConvertor):
+    """The rest of an address, also with line ends, which names of files may have."""
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("path", _AnyPath())  # for our pages, and for the application in which NiceGUI puts them
 _PAGES = []
 
 
