@@ -13,8 +13,12 @@ import json
 import pathlib
 import sys
 
-import numpy as np
-from PIL import Image, ImageDraw
+try:
+    import numpy as np
+    from PIL import Image, ImageDraw
+except ImportError as error:
+    sys.exit(f"make_scenes.py: needs NumPy and Pillow, and {sys.executable} cannot import them ({error}); run it with /usr/bin/python3 "
+             "and Debian's packages: apt-get install python3-numpy python3-pil")
 
 CLASSES = ("disc", "square", "triangle")
 MOST = 5

@@ -192,6 +192,15 @@ def test_the_recipe_for_classes_knows_cifar10(tmp_path):
     assert sum(first[str(images / name)] == int(label) for name, label in truth.items()) >= 170
 
 
+@pytest.mark.parametrize("missing", ["numpy", "PIL"])
+def test_scenes_without_the_packages_are_a_line(tmp_path, missing):
+    (tmp_path / f"{missing}.py").write_text("raise ImportError('not here')")
+    done = subprocess.run([sys.executable, ROOT / "scripts/make_scenes.py", tmp_path / "scenes"], env={"PYTHONPATH": str(tmp_path)}, check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and not (tmp_path / "scenes").exists()
+    assert "(not here); run it with /usr/bin/python3 and Debian's packages: apt-get install python3-numpy python3-pil" in done.stderr
+
+
 def test_the_recipe_for_boxes_finds_scenes_it_has_not_seen(workplace, tmp_path):
     """Nine of ten things, by the weights of examples/recipes/boxes; its net is what `caffe new` writes today."""
     scenes = tmp_path / "scenes"
