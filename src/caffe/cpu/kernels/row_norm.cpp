@@ -22,30 +22,78 @@ void ForRows(int64_t rows, int64_t length, const Fn& fn) {
               });
 }
 
+// The sum of term(i) over a row. Several sums at once, because an addition waits for the one
+// before.
+template <typename Term>
+inline CAFFE_FORCE_INLINE double SumOfTerms(int64_t length, const Term& term) {
+  constexpr int64_t kAtOnce = 32;
+  double sums[kAtOnce] = {};
+  int64_t i = 0;
+  for (; i + kAtOnce <= length; i += kAtOnce) {
+    for (int64_t k = 0; k < kAtOnce; ++k) sums[k] += term(i + k);
+  }
+  double sum = 0;
+  for (; i < length; ++i) sum += term(i);
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
+// y = (x - mean) / deviation; returns the deviation, 1 if the op does not divide.
+template <typename T>
+CAFFE_CPU_CLONES double MvnRow(const ops::Mvn& op, const T* x, T* y, int64_t length) {
+  const auto count = static_cast<double>(length);
+  const double mean =
+      SumOfTerms(length, [x](int64_t i) CAFFE_FORCE_INLINE { return static_cast<double>(x[i]); }) /
+      count;
+  double deviation = 1;
+  if (op.divides) {
+    const double variance = SumOfTerms(length,
+                                       [x, mean](int64_t i) CAFFE_FORCE_INLINE {
+                                         const double centred = static_cast<double>(x[i]) - mean;
+                                         return centred * centred;
+                                       }) /
+                            count;
+    deviation = op.eps_in_root ? std::sqrt(variance + op.eps) : std::sqrt(variance) + op.eps;
+  }
+  for (int64_t i = 0; i < length; ++i)
+    y[i] = static_cast<T>((static_cast<double>(x[i]) - mean) / deviation);
+  return deviation;
+}
+
 void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
   const Shape& shape = ctx.input(0).shape;
   const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(rows, length, [&](int64_t row) {
-      const T* x = ctx.input(0).as<const T>() + row * length;
-      T* y = ctx.output(0).as<T>() + row * length;
-      double sum = 0, squares = 0;
-      for (int64_t i = 0; i < length; ++i) sum += static_cast<double>(x[i]);
-      const double mean = sum / static_cast<double>(length);
-      for (int64_t i = 0; i < length; ++i) {
-        const double centred = static_cast<double>(x[i]) - mean;
-        squares += centred * centred;
-      }
-      const double variance = squares / static_cast<double>(length);
-      const double deviation = !op.divides      ? 1
-                               : op.eps_in_root ? std::sqrt(variance + op.eps)
-                                                : std::sqrt(variance) + op.eps;
-      for (int64_t i = 0; i < length; ++i) {
-        y[i] = static_cast<T>((static_cast<double>(x[i]) - mean) / deviation);
-      }
+      const double deviation = MvnRow(op, ctx.input(0).as<const T>() + row * length,
+                                      ctx.output(0).as<T>() + row * length, length);
       if (ctx.has_output(1)) SetElement(ctx.output(1), row, deviation);
     });
   });
+}
+
+// dx = (dy - mean(dy) - y mean(dy y)) / deviation; without y, dx = dy - mean(dy).
+template <typename T>
+CAFFE_CPU_CLONES void MvnGradRow(const T* y, double deviation, const T* dy, T* dx, int64_t length) {
+  const auto count = static_cast<double>(length);
+  const double mean =
+      SumOfTerms(length,
+                 [dy](int64_t i) CAFFE_FORCE_INLINE { return static_cast<double>(dy[i]); }) /
+      count;
+  if (y == nullptr) {
+    for (int64_t i = 0; i < length; ++i) dx[i] = static_cast<T>(static_cast<double>(dy[i]) - mean);
+    return;
+  }
+  const double mean_dot =
+      SumOfTerms(length,
+                 [dy, y](int64_t i) CAFFE_FORCE_INLINE {
+                   return static_cast<double>(dy[i]) * static_cast<double>(y[i]);
+                 }) /
+      count;
+  for (int64_t i = 0; i < length; ++i) {
+    dx[i] = static_cast<T>(
+        (static_cast<double>(dy[i]) - mean - static_cast<double>(y[i]) * mean_dot) / deviation);
+  }
 }
 
 void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
@@ -53,27 +101,10 @@ void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
   const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(rows, length, [&](int64_t row) {
-      const T* dy = ctx.input(2).as<const T>() + row * length;
-      T* dx = ctx.output(0).as<T>() + row * length;
-      double sum = 0, dot = 0;
-      for (int64_t i = 0; i < length; ++i) sum += static_cast<double>(dy[i]);
-      const double mean = sum / static_cast<double>(length);
-      if (!op.divides) {
-        for (int64_t i = 0; i < length; ++i) {
-          dx[i] = static_cast<T>(static_cast<double>(dy[i]) - mean);
-        }
-        return;
-      }
-      const T* y = ctx.input(0).as<const T>() + row * length;
-      const double deviation = ElementOf(ctx.input(1), row);
-      for (int64_t i = 0; i < length; ++i) {
-        dot += static_cast<double>(dy[i]) * static_cast<double>(y[i]);
-      }
-      const double mean_dot = dot / static_cast<double>(length);
-      for (int64_t i = 0; i < length; ++i) {
-        dx[i] = static_cast<T>(
-            (static_cast<double>(dy[i]) - mean - static_cast<double>(y[i]) * mean_dot) / deviation);
-      }
+      const T* y = op.divides ? ctx.input(0).as<const T>() + row * length : nullptr;
+      MvnGradRow(y, op.divides ? ElementOf(ctx.input(1), row) : 1,
+                 ctx.input(2).as<const T>() + row * length, ctx.output(0).as<T>() + row * length,
+                 length);
     });
   });
 }
@@ -99,19 +130,10 @@ constexpr int64_t kGroupsTogether = 64;
 // Sum of the squares of a contiguous row.
 template <typename T>
 CAFFE_CPU_CLONES double SquaresOfRow(const T* x, int64_t length) {
-  constexpr int64_t kSums = 32;  // as many as are summed at once
-  double sums[kSums] = {};
-  int64_t i = 0;
-  for (; i + kSums <= length; i += kSums) {
-    for (int64_t k = 0; k < kSums; ++k) {
-      const auto value = static_cast<double>(x[i + k]);
-      sums[k] += value * value;
-    }
-  }
-  double sum = 0;
-  for (; i < length; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  for (const double part : sums) sum += part;
-  return sum;
+  return SumOfTerms(length, [x](int64_t i) CAFFE_FORCE_INLINE {
+    const auto value = static_cast<double>(x[i]);
+    return value * value;
+  });
 }
 
 // y = x / norm for a contiguous group; returns the norm.
@@ -220,9 +242,9 @@ void RmsNorm(const ops::RmsNorm& op, const KernelContext& ctx) {
 template <typename T>
 CAFFE_CPU_CLONES void RmsNormGradRow(const T* x, double rms, const T* dy, const double* gamma,
                                      T* dx, int64_t length) {
-  double dot = 0;
-  for (int64_t i = 0; i < length; ++i)
-    dot += static_cast<double>(dy[i]) * gamma[i] * static_cast<double>(x[i]);
+  const double dot = SumOfTerms(length, [=](int64_t i) CAFFE_FORCE_INLINE {
+    return static_cast<double>(dy[i]) * gamma[i] * static_cast<double>(x[i]);
+  });
   const double slope = dot / static_cast<double>(length) / (rms * rms);
   for (int64_t i = 0; i < length; ++i) {
     dx[i] = static_cast<T>(
