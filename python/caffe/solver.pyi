@@ -48,6 +48,11 @@ class AdamWSolver(Solver):
                  ranks: bool | None = None, calibration: Path | None = None, set: Mapping[str, Any] | None = None,
                  **fields: Any) -> None: ...
 
+class LionSolver(Solver):
+    def __init__(self, solver_file: Definition, keep_all: bool = True, precision: str | None = None, lenient: bool = False,
+                 ranks: bool | None = None, calibration: Path | None = None, set: Mapping[str, Any] | None = None,
+                 **fields: Any) -> None: ...
+
 class LAMBSolver(Solver):
     def __init__(self, solver_file: Definition, keep_all: bool = True, precision: str | None = None, lenient: bool = False,
                  ranks: bool | None = None, calibration: Path | None = None, set: Mapping[str, Any] | None = None,

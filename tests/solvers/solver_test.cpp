@@ -203,7 +203,7 @@ TEST_F(SolverTest, ResumesExactly) {
 }
 
 // Results of the papers' formulas, by hand, for the rules that no recorded trajectory covers.
-TEST_F(SolverTest, TakesTheStepsOfAdamWSagAndLamb) {
+TEST_F(SolverTest, TakesTheStepsOfAdamWSagLambAndLion) {
   const auto gradient = [](double w) { return 2 * (2 * w - 3); };
   const auto steps = [&](const std::string& options) {
     Solver solver(Parse(options + " momentum: 0.9 weight_decay: 0.25 delta: 0.001"));
@@ -234,6 +234,16 @@ TEST_F(SolverTest, TakesTheStepsOfAdamWSagAndLamb) {
     h = 0.9 * h + 0.1 * (gradient(w) + 0.25 * w);
     w -= 0.1 * h;
     EXPECT_NEAR(found, w, 1e-6);
+  }
+  for (const double momentum2 : {0.99, 0.5}) {
+    w = 0.5, h = 0;
+    for (const double found :
+         steps(momentum2 == 0.99 ? "type: 'Lion'" : "type: 'Lion' momentum2: 0.5")) {
+      const double direction = 0.9 * h + 0.1 * gradient(w);
+      h = momentum2 * h + (1 - momentum2) * gradient(w);
+      w -= 0.1 * ((direction > 0 ? 1 : -1) + 0.25 * w);
+      EXPECT_NEAR(found, w, 1e-6);
+    }
   }
 }
 
@@ -565,7 +575,7 @@ TEST_F(SolverTest, RefusesNumbersThatNoStepCanUse) {
   EXPECT_THAT(error("clip_gradients: 0"),
               HasSubstr("clip_gradients is 0; leave it out or give a positive norm"));
   EXPECT_NO_THROW(Solver(Parse("clip_gradients: -1")));
-  for (const std::string type : {"Adam", "AdamW", "LAMB"}) {
+  for (const std::string type : {"Adam", "AdamW", "LAMB", "Lion"}) {
     const std::string solver = "type: '" + type + "' ";
     EXPECT_THAT(error(solver + "momentum2: 1"),
                 HasSubstr("momentum2 is 1; " + type + " needs it in [0, 1)"));

@@ -140,6 +140,7 @@ void AddUpdateCases(std::vector<OpCase>* cases) {
   Add<ops::RmsPropUpdate>(cases);
   Add<ops::AdaDeltaUpdate>(cases);
   Add<ops::AdamUpdate>(cases);
+  Add<ops::LionUpdate>(cases);
   Add<ops::SagUpdate>(cases);
   Add<ops::AdaSecantUpdate>(cases);
   Add<ops::LambUpdate>(cases);

@@ -174,6 +174,21 @@ struct AdamUpdate : ElementwiseUpdate {
   }
 };
 
+// Chen et al. 2023:  delta = rate * (sign(m h + (1 - m) g) + decay * w);  h = b h + (1 - b) g
+// with m = momentum and b = momentum2.
+struct LionUpdate : ElementwiseUpdate {
+  static constexpr std::string_view kName = "LionUpdate";
+  static constexpr int kStates = 1;
+  double momentum2 = 0.99;
+
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Delta(const UpdateScalars<A>& s, A g, A w, A* h) const {
+    const A direction = s.momentum * h[0] + (A(1) - s.momentum) * g;
+    h[0] = A(momentum2) * h[0] + A(1 - momentum2) * g;
+    return s.rate * (A(direction > A(0)) - A(direction < A(0)) + s.decay * w);
+  }
+};
+
 // NVCaffe's averaged gradient:  h = momentum * h + (1 - momentum) * g;  delta = rate * h
 struct SagUpdate : ElementwiseUpdate {
   static constexpr std::string_view kName = "SagUpdate";

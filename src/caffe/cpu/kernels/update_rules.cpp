@@ -188,6 +188,9 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::AdaDel
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::AdamUpdate>,
                               "adam-update", KernelRank::kReference,
                               MakeParameterUpdate<ops::AdamUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::LionUpdate>,
+                              "lion-update", KernelRank::kReference,
+                              MakeParameterUpdate<ops::LionUpdate>);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::SagUpdate>, "sag-update",
                               KernelRank::kReference, MakeParameterUpdate<ops::SagUpdate>);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ParameterUpdate<ops::AdaSecantUpdate>,

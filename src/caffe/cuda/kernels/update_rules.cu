@@ -341,6 +341,9 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::AdaDe
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::AdamUpdate>,
                               "adam-update", KernelRank::kReference,
                               MakeParameterUpdate<ops::AdamUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::LionUpdate>,
+                              "lion-update", KernelRank::kReference,
+                              MakeParameterUpdate<ops::LionUpdate>);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::SagUpdate>, "sag-update",
                               KernelRank::kReference, MakeParameterUpdate<ops::SagUpdate>);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ParameterUpdate<ops::AdaSecantUpdate>,
