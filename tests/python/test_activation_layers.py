@@ -16,6 +16,7 @@ FORMULAS = {
     "type: 'Mish'": lambda x: x * math.tanh(math.log1p(math.exp(x))),
     "type: 'GELU'": lambda x: x * 0.5 * (1 + math.erf(x / math.sqrt(2))),
     "type: 'SiLU'": lambda x: x / (1 + math.exp(-x)),
+    "type: 'Softplus'": lambda x: math.log1p(math.exp(x)),
 }
 
 
@@ -26,7 +27,7 @@ def test_values_are_those_of_the_formula(run_layer, layer):
 
 
 def test_large_values_do_not_overflow(run_layer):
-    for layer in ("Mish", "GELU", "SiLU", "HardSwish"):
+    for layer in ("Mish", "GELU", "SiLU", "HardSwish", "Softplus"):
         x = np.array([[-1e4, -100, 100, 1e4]])
         y = run_layer(f"layer {{ name: 'l' type: '{layer}' bottom: 'x0' top: 'y' }}", x)["y"]
         assert y[0] == pytest.approx([0, 0, 100, 1e4], abs=1e-30), layer

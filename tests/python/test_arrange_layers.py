@@ -39,6 +39,17 @@ def test_reorg_has_the_order_of_darknet(run_layer, stride, reverse):
     assert (y == darknet(x, stride, reverse)).all()
 
 
+@pytest.mark.parametrize("factor", [1, 2, 3])
+def test_channels_become_pixels(run_layer, factor):
+    x = numbers(2, 2 * factor ** 2, 3, 4)
+    y = run_layer(f"layer {{ name: 'l' type: 'PixelShuffle' bottom: 'x0' top: 'y' pixel_shuffle_param {{ upscale_factor: {factor} }} }}",
+                  x)["y"]
+    assert y.shape == (2, 2, 3 * factor, 4 * factor)
+    for n, c, row, column in np.ndindex(*y.shape):
+        i, j = row % factor, column % factor
+        assert y[n, c, row, column] == x[n, c * factor ** 2 + i * factor + j, row // factor, column // factor]
+
+
 def test_axes_are_turned_around(run_layer):
     x = numbers(2, 3, 4, 5)
     for options, want in (("type: 'Flip'", x[..., ::-1]),
@@ -61,6 +72,10 @@ def test_axes_are_turned_around(run_layer):
     ("type: 'Flip' flip_param { flip_width: false }", (1, 2, 4, 4), "flip_width and flip_height are false"),
     ("type: 'Flip'", (2, 4), "needs a bottom with 4 axes"),
     ("type: 'Reverse' reverse_param { axis: 2 }", (2, 4), "axis 2"),
+    ("type: 'PixelShuffle'", (1, 6, 4, 4), "the 6 channels cannot be divided by the square of upscale_factor, 4"),
+    ("type: 'PixelShuffle'", (8, 4), "needs a bottom with 4 axes"),
+    ("type: 'PixelShuffle' pixel_shuffle_param { upscale_factor: 0 }", (1, 8, 4, 4), "upscale_factor is 0; it must be from 1 to 1024"),
+    ("type: 'PixelShuffle' pixel_shuffle_param { upscale_factor: 1025 }", (1, 8, 4, 4), "upscale_factor is 1025"),
 ])
 def test_what_does_not_fit_is_refused(run_layer, layer, shape, message):
     with pytest.raises(caffe.InvalidArgument, match=message):

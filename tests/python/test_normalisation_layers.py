@@ -1,4 +1,4 @@
-"""Compares BN, SyncBN, LayerNorm and RMSNorm with NumPy."""
+"""Compares BN, SyncBN, LayerNorm, RMSNorm, GroupNorm and InstanceNorm with NumPy."""
 import caffe
 import numpy as np
 import pytest
@@ -95,6 +95,45 @@ def test_rms_norm(run_layer):
         assert run_layer(layer.format(axis, ""), X, params=(scale,))["y"] == pytest.approx(want * scale, abs=1e-5)
 
 
+def by_groups(x, groups, eps):
+    rows = x.reshape(x.shape[0], groups, -1)
+    return ((rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + eps)).reshape(x.shape)
+
+
+@pytest.mark.parametrize("shape", [(4, 6, 5, 2), (4, 6, 7), (3, 6, 2, 2, 2)])
+@pytest.mark.parametrize("kind, options, groups", [
+    ("GroupNorm", "num_groups: 1", 1), ("GroupNorm", "num_groups: 2", 2), ("GroupNorm", "num_groups: 6", 6), ("InstanceNorm", "", 6)])
+def test_group_norm(run_layer, shape, kind, options, groups):
+    x = RANDOM.standard_normal(shape) * 2 + 1
+    scale, bias = RANDOM.standard_normal((2, 6))
+    layer = f"group_norm_param {{ eps: 0.01 {options} AFFINE }}"
+    want, by_channel = by_groups(x, groups, 0.01), (6, *[1] * (len(shape) - 2))
+    for train in (False, True):
+        assert run_layer(bn(layer.replace("AFFINE", "affine: false"), kind), x, train=train)["y"] == pytest.approx(want, abs=1e-5)
+        assert run_layer(bn(layer.replace("AFFINE", ""), kind), x, train=train)["y"] == pytest.approx(want, abs=1e-5)
+        y = run_layer(bn(layer.replace("AFFINE", ""), kind), x, params=(scale, bias), train=train)["y"]
+        assert y == pytest.approx(want * scale.reshape(by_channel) + bias.reshape(by_channel), abs=1e-5)
+
+
+def test_a_group_is_32_channels_unless_told_otherwise(run_layer):
+    x = RANDOM.standard_normal((2, 64, 3))
+    assert run_layer(bn("", "GroupNorm"), x)["y"] == pytest.approx(by_groups(x, 32, 1e-5), abs=1e-5)
+
+
+def test_items_without_further_axes_have_groups_too(run_layer):
+    x = RANDOM.standard_normal((3, 6))
+    assert run_layer(bn("group_norm_param { num_groups: 2 }", "GroupNorm"), x)["y"] == pytest.approx(by_groups(x, 2, 1e-5), abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("BFLOAT16", 5e-2), ("FLOAT16", 1e-2)])
+def test_group_norm_of_16_bits(write, dtype, tolerance):
+    x = RANDOM.standard_normal((2, 6, 5, 7)) * 2 + 1
+    net = caffe.Net(write(f"default_forward_type: {dtype} layer {{ name: 'x' type: 'Input' top: 'x0' input_param {{ shape {{ dim: 2 dim: 6 "
+                          "dim: 5 dim: 7 } } } " + bn("group_norm_param { num_groups: 3 }", "GroupNorm")), caffe.TEST)
+    net.blobs["x0"].data[...] = x
+    assert net.forward()["y"] == pytest.approx(by_groups(x, 3, 1e-5), abs=tolerance)
+
+
 @pytest.mark.parametrize("layer, message", [
     (bn("bn_param { bn_mode: LEARN momentum: 0.9 }"), "options of SegNet .* and of PSPNet"),
     (bn("bn_param { momentum: 1.5 }"), "momentum is 1.5; it is the share that is kept"),
@@ -102,12 +141,18 @@ def test_rms_norm(run_layer):
     (bn("layer_norm_param { axis: 4 }", "LayerNorm"), "axis 4"),
     (bn("rms_norm_param { affine: false scale_filler { value: 2 } }", "RMSNorm"), "affine is false, but there is a filler"),
     (bn("rms_norm_param { axis: 4 }", "RMSNorm"), "axis 4"),
+    *((bn(f"group_norm_param {{ affine: false {filler} {{ value: 1 }} }}", kind), "affine is false, but there is a filler for the scale or the bias")
+      for kind in ("GroupNorm", "InstanceNorm") for filler in ("scale_filler", "bias_filler")),
+    (bn("group_norm_param { num_groups: 3 }", "InstanceNorm"), "InstanceNorm has a group for each channel; leave out num_groups, or use GroupNorm"),
+    (bn("group_norm_param { num_groups: 0 }", "GroupNorm"), "num_groups is 0; it must be at least 1"),
+    (bn("group_norm_param { num_groups: 2 }", "GroupNorm"), "the 3 channels cannot be divided into 2 groups; change num_groups"),
 ])
 def test_options_that_contradict_are_refused(run_layer, layer, message):
     with pytest.raises(caffe.InvalidArgument, match=message):
         run_layer(layer, X)
 
 
-def test_a_vector_has_no_channels(run_layer):
+@pytest.mark.parametrize("kind", ["BN", "GroupNorm", "InstanceNorm"])
+def test_a_vector_has_no_channels(run_layer, kind):
     with pytest.raises(caffe.InvalidArgument, match="must have items and channels"):
-        run_layer(bn(), X[0, 0, :, 0])
+        run_layer(bn("", kind), X[0, 0, :, 0])

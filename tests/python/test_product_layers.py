@@ -1,4 +1,4 @@
-"""Compares MatMul and BatchReduction with NumPy."""
+"""Compares MatMul, BatchReduction, LayerScale and PatchEmbed with NumPy."""
 import caffe
 import numpy as np
 import pytest
@@ -82,3 +82,39 @@ def test_by_position_only_the_diagonal_counts(run_layer):
 def test_reductions_that_do_not_fit_are_refused(run_layer, options, message):
     with pytest.raises(caffe.InvalidArgument, match=message):
         run_layer(reduction(options), X)
+
+
+def test_layer_scale(run_layer):
+    layer = "layer { name: 'l' type: 'LayerScale' bottom: 'x0' top: 'y' layer_scale_param { initial: 0.25 } }"
+    assert (run_layer(layer, X)["y"] == np.float32(0.25 * X)).all()
+    scale = RANDOM.standard_normal(4)
+    assert run_layer(layer, X, params=(scale,))["y"] == pytest.approx(X * scale, abs=1e-6)
+    assert run_layer(layer.replace("initial: 0.25", ""), X)["y"] == pytest.approx(1e-5 * X)
+    assert run_layer(layer, X[0, 0, 0], params=(scale,))["y"] == pytest.approx(X[0, 0, 0] * scale, abs=1e-6)
+
+
+def patch_embed(options="num_output: 5 patch_size: 2", kind="PatchEmbed", field="patch_embed_param"):
+    return f"layer {{ name: 'l' type: '{kind}' bottom: 'x0' top: 'y' {field} {{ {options} }} }}"
+
+
+def test_patch_embed_is_a_convolution_by_rows(run_layer):
+    x, weights, bias = RANDOM.standard_normal((2, 3, 4, 6)), RANDOM.standard_normal((5, 3, 2, 2)), RANDOM.standard_normal(5)
+    y = run_layer(patch_embed(), x, params=(weights, bias))["y"]
+    patches = [x[:, :, 2 * i:2 * i + 2, 2 * j:2 * j + 2].reshape(2, -1) for i in range(2) for j in range(3)]
+    assert y.shape == (2, 6, 5) and y == pytest.approx(np.stack(patches, 1) @ weights.reshape(5, -1).T + bias, abs=1e-5)
+    convolution = patch_embed("num_output: 5 kernel_size: 2 stride: 2", "Convolution", "convolution_param")
+    images = run_layer(convolution, x, params=(weights, bias))["y"]
+    assert y == pytest.approx(images.reshape(2, 5, 6).swapaxes(1, 2), abs=1e-5)
+
+
+@pytest.mark.parametrize("layer, shape, message", [
+    (patch_embed(""), (1, 3, 16, 16), "num_output is 0; set patch_embed_param { num_output } to at least 1"),
+    (patch_embed("num_output: 2 patch_size: 0"), (1, 3, 16, 16), "patch_size is 0; it must be at least 1"),
+    (patch_embed(), (3, 4, 4), "needs a bottom with 4 axes .*, got shape 3x4x4"),
+    (patch_embed(), (1, 3, 5, 4), r"images of 5x4 cannot be divided into patches of 2x2 \(patch_size\)"),
+    (patch_embed(), (1, 3, 4, 5), "images of 4x5 cannot be divided"),
+    ("layer { name: 'l' type: 'LayerScale' bottom: 'x0' top: 'y' }", (), "the bottom is a scalar; it must have an axis"),
+])
+def test_patches_and_scales_that_do_not_fit_are_refused(run_layer, layer, shape, message):
+    with pytest.raises(caffe.InvalidArgument, match=message):
+        run_layer(layer, np.zeros(shape))

@@ -127,6 +127,9 @@ def test_gru_with_a_static_input_and_exposed_state(run_layer):
     (gru("bottom: 'x0'", options="expose_hidden: true"), "takes at least 3 bottom"),
     (gru("bottom: 'x0' bottom: 'l'"), "bottom 'l'"),
     (lstm().replace("Lstm", "LSTM").replace("lstm_param", "recurrent_param").replace("batch_size: 3", ""), "takes at least 2 bottom"),
+    (gru("bottom: 'x0'", options="num_layers: 0"), "num_layers is 0; it must be from 1 to 1000"),
+    (gru("bottom: 'x0'", options="num_layers: 1001"), "num_layers is 1001"),
+    (gru("bottom: 'x0'", options="backprop_states: true"), "backprop_states is true, but no states are bottoms and tops; set expose_hidden"),
 ])
 def test_what_does_not_fit_is_refused(run_layer, layer, message):
     with pytest.raises(caffe.InvalidArgument, match=message):
@@ -173,6 +176,93 @@ def test_layers_in_both_directions(run_layer, kind):
     got = run_layer(text, *bottoms, params=[value for part in parts for value in part])
     assert got["y"] == pytest.approx(wanted, abs=1e-5)
     assert got["h"] == pytest.approx(np.array(hidden) if kind == "RNN" else states, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_states_of_all_parts_have_one_shape(run_layer, kind):
+    states = [np.zeros((1, ITEMS, WIDTH))] * (1 + (kind == "LSTM"))
+    names = " ".join(f"bottom: 'x{i}'" for i in range(2 + len(states)))
+    tops = " ".join(f"top: 'y{i}'" for i in range(1 + len(states)))
+    text = f"layer {{ name: 'l' type: '{kind}' {names} {tops} recurrent_param {{ num_output: 2 num_layers: 3 bidirectional: true expose_hidden: true }} }}"
+    with pytest.raises(caffe.InvalidArgument, match="bottom 2 has shape 1x3x2; a state must be 6x3x2"):
+        run_layer(text, X, CONT, *states)
+
+
+def recurrent_net(write, kind, options="", dtype="DOUBLE", states=0, seed=3, statics=0):
+    """A net in training with random inputs x0, x1 (cont), and states x2 and so on, and random parameters."""
+    shapes = [X.shape, CONT.shape] + [(ITEMS, statics)] * (statics > 0) + [(states, ITEMS, WIDTH)] * ((1 + (kind == "LSTM")) * (states > 0))
+    text = f"default_forward_type: {dtype} default_backward_type: {dtype} force_backward: true\n"
+    for i, shape in enumerate(shapes):
+        text += (f"layer {{ name: 'x{i}' type: 'Input' top: 'x{i}' input_param {{ shape {{ "
+                 + " ".join(f"dim: {extent}" for extent in shape) + " } } }\n")
+    bottoms = " ".join(f"bottom: 'x{i}'" for i in range(len(shapes)))
+    tops = " ".join(f"top: 'y{i}'" for i in range(len(shapes) - 1 - (statics > 0) if states else 1))
+    net = caffe.Net(write(f"{text} layer {{ name: 'l' type: '{kind}' {bottoms} {tops} recurrent_param {{ num_output: {WIDTH} {options} }} }}"),
+                    caffe.TRAIN)
+    generator = np.random.default_rng(seed)
+    for blob in net.params["l"]:
+        blob.data[...] = generator.standard_normal(blob.shape) * 0.7
+    for i, shape in enumerate(shapes):
+        net.blobs[f"x{i}"].data[...] = CONT if i == 1 else generator.standard_normal(shape)
+    return net
+
+
+def gradients(net, tops, seed=4):
+    """Those of the bottoms and the parameters, for random gradients of these tops."""
+    net.clear_param_diffs()
+    net.forward()
+    for name in net.outputs:
+        net.blobs[name].diff[...] = np.random.default_rng(seed).standard_normal(net.blobs[name].shape) if name in tops else 0
+    net.backward()
+    found = {name: net.blobs[name].diff.copy() for name in net.inputs}
+    return {**found, **{k: blob.diff.copy() for k, blob in enumerate(net.params["l"])}}
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("FLOAT", 1e-5), ("BFLOAT16", 5e-2), ("FLOAT16", 1e-2)])
+@pytest.mark.parametrize("options", ["", "num_layers: 2 bidirectional: true"])
+@pytest.mark.parametrize("statics", [0, 4])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_other_types_compute_the_same(write, kind, statics, options, dtype, tolerance):
+    parts = 4 if options else 1
+    options += " expose_hidden: true backprop_states: true"
+    nets = [recurrent_net(write, kind, options, one, parts, statics=statics) for one in ("DOUBLE", dtype)]
+    wanted, got = (gradients(net, net.outputs) for net in nets)
+    for name in nets[0].outputs:
+        assert nets[1].blobs[name].data == pytest.approx(nets[0].blobs[name].data, abs=tolerance), name
+    for name, want in wanted.items():
+        assert got[name] == pytest.approx(want, abs=2 * tolerance * max(1, abs(want).max())), name
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("options, parts", [("", 1), ("num_layers: 2 bidirectional: true", 4)])
+def test_gradients_pass_through_states_only_if_told(write, kind, options, parts):
+    options += " expose_hidden: true"
+    without, through = (recurrent_net(write, kind, options + more, states=parts) for more in ("", " backprop_states: true"))
+    states = through.inputs[2:]
+    for net in (without, through):
+        net.blobs["x1"].data[...] = 1
+    of_output = gradients(without, ["y0"])
+    assert all((of_output[name] == 0).all() for name in states)
+    both = gradients(without, without.outputs)
+    assert all((both[name] == of_output[name]).all() for name in both)  # gradients of final states count for nothing
+    of_output, both = gradients(through, ["y0"]), gradients(through, through.outputs)
+    assert all((of_output[name] != 0).any() for name in states)
+    assert all((both[name] != of_output[name]).any() for name in [*states, "x0"])
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_only_the_forward_direction_goes_on_from_the_last_pass(write, kind):
+    net = recurrent_net(write, kind, "bidirectional: true")
+    net.blobs["x1"].data[...] = 1
+    first, second = net.forward()["y0"].copy(), net.forward()["y0"].copy()
+    assert (first[:, :, WIDTH:] == second[:, :, WIDTH:]).all()
+    assert (first[:, :, :WIDTH] != second[:, :, :WIDTH]).any(axis=(1, 2)).all()
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_all_steps_are_one_step_of_the_plan(write, kind):
+    steps = [step.op for step in recurrent_net(write, kind, "num_layers: 2 bidirectional: true").plan().steps]
+    assert len([op for op in steps if op.title().startswith(f"{kind.title()}Steps".title()) and "Grad" not in op]) == 4
 
 
 def test_more_steps_than_were_unrolled(run_layer):
