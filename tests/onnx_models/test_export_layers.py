@@ -6,6 +6,14 @@ import pytest
 
 GOLDENS = sorted((nets.ROOT / "tests" / "golden").glob("layers/*.npz")) + sorted((nets.ROOT / "tests" / "golden").glob("nets/*.npz"))
 
+
+
+def one_layer(kind, bottoms, options="", tops="y"):
+    """A layer named l that reads x0, x1, ...; each letter of `tops` is one."""
+    names = [f"bottom: 'x{k}'" for k in range(bottoms)] + [f"top: '{top}'" for top in tops]
+    return f"layer {{ name: 'l' type: '{kind}' {' '.join(names)} {options} }} "
+
+
 # Shapes of the bottoms, layers. These cases are not in tests/golden, which comes from BVLC Caffe.
 CASES = {
     "ReLU6": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'Power' bottom: 'x0' top: 'p' power_param { scale: 10 } } "
@@ -129,6 +137,36 @@ CASES = {
                                           "max_peaks: 12 num_parts: 1 } }"),
     "PSROIPooling": ([(2, 18, 12, 10), (3, 5)], "layer { name: 'l' type: 'PSROIPooling' bottom: 'x0' bottom: 'x1' top: 'y' "
                                                 "psroi_pooling_param { output_dim: 2 group_size: 3 spatial_scale: 0.5 } }"),
+    **{f"{kind} of two layers in both directions": (
+        [(4, 2, 3), (4, 2)], one_layer(kind, 2, "recurrent_param { num_output: 5 num_layers: 2 bidirectional: true }"))
+       for kind in ("LSTM", "GRU", "RNN")},
+    "LSTM of two layers with states and a static input": (
+        [(4, 2, 3), (4, 2), (2, 6), (2, 2, 5), (2, 2, 5)],
+        one_layer("LSTM", 5, "recurrent_param { num_output: 5 num_layers: 2 expose_hidden: true }", "yhc")),
+    "GRU in both directions with states": (
+        [(4, 2, 3), (4, 2), (2, 2, 5)], one_layer("GRU", 3, "recurrent_param { num_output: 5 bidirectional: true expose_hidden: true }", "yh")),
+    "GRU in both directions without cont": ([(1, 2, 3)], one_layer("GRU", 1, "recurrent_param { num_output: 5 bidirectional: true }")),
+    "GroupNorm": ([(2, 6, 4, 5)], one_layer("GroupNorm", 1, "group_norm_param { num_groups: 3 }")),
+    "GroupNorm without scale": ([(2, 6, 7)], one_layer("GroupNorm", 1, "group_norm_param { num_groups: 2 affine: false eps: 0.1 }")),
+    "GroupNorm of rows": ([(3, 6)], one_layer("GroupNorm", 1, "group_norm_param { num_groups: 2 }")),
+    "InstanceNorm": ([(2, 3, 4, 5)], one_layer("InstanceNorm", 1)),
+    "InstanceNorm without scale": ([(2, 3, 5)], one_layer("InstanceNorm", 1, "group_norm_param { affine: false }")),
+    "InstanceNorm of rows": ([(2, 3)], one_layer("InstanceNorm", 1)),
+    "PixelShuffle": ([(2, 18, 2, 3)], one_layer("PixelShuffle", 1, "pixel_shuffle_param { upscale_factor: 3 }")),
+    "DropPath": ([(2, 3)], one_layer("DropPath", 1, tops="d") + "layer { name: 't' type: 'TanH' bottom: 'd' top: 'y' }"),
+    "LayerScale": ([(2, 3, 4)], one_layer("LayerScale", 1)),
+    "PatchEmbed": ([(2, 3, 4, 6)], one_layer("PatchEmbed", 1, "patch_embed_param { num_output: 5 patch_size: 2 }")),
+    "Softplus": ([(2, 3)], one_layer("Softplus", 1)),
+    **{f"{kind} {name}": (shapes, one_layer(kind, len(shapes), f"attention_param {{ {options} }}")) for kind, name, shapes, options in (
+        ("Attention", "of one head", [(2, 3, 8), (2, 5, 8), (2, 5, 6)], ""),
+        ("Attention", "with a mask", [(2, 3, 8), (2, 5, 8), (2, 5, 6), (2, 5)], "num_heads: 2"),
+        ("Attention", "of shared keys", [(2, 3, 8), (2, 5, 4), (2, 5, 6), (2, 5)], "num_heads: 4 num_kv_heads: 2 causal: true scale: 0.3"),
+        ("Attention", "of fewer keys", [(2, 5, 8), (2, 3, 8), (2, 3, 8)], "num_heads: 2 causal: true"),
+        ("MultiHeadAttention", "of rows", [(2, 5, 8)], "num_heads: 2"),
+        ("MultiHeadAttention", "that turns", [(2, 5, 8), (2, 5)], "num_heads: 4 num_kv_heads: 2 causal: true rotary_base: 100"),
+        ("MultiHeadAttention", "without biases", [(2, 5, 8)], "num_heads: 2 bias_term: false"),
+        ("MultiHeadAttention", "of a context", [(2, 5, 8), (2, 4, 3), (2, 4)], "num_heads: 2 num_kv_heads: 1 rotary_base: 50"),
+        ("MultiHeadAttention", "of a mask before a context", [(2, 5, 8), (2, 4), (2, 4, 3)], "num_heads: 2 bias_term: false"))},
     "one bottom for three layers, in place": (
         [(2, 3)], "layer { name: 'a' type: 'ReLU' bottom: 'x0' top: 'x0' } layer { name: 'b' type: 'TanH' bottom: 'x0' top: 'y' } "
                   "layer { name: 'c' type: 'Split' bottom: 'x0' top: 's' top: 't' }"),
@@ -147,6 +185,16 @@ def test_a_layer(case, opset):
         assert "Could not find an implementation for" in report.not_compared and case.startswith("ROI")
         return
     assert report.differences and max(report.differences.values()) <= 1e-5
+
+
+@pytest.mark.parametrize("opset", nets.OPSETS)
+@pytest.mark.parametrize("case", ["Attention with a mask", "Attention of shared keys", "MultiHeadAttention that turns"])
+def test_an_item_that_a_mask_hides(case, opset):
+    shapes, layers = CASES[case]
+    mask = np.ones(shapes[-1], np.float32)
+    mask[1], mask[0, 0] = 0, 0
+    report = caffe.onnx.export(nets.draw_weights(nets.net_with(shapes, layers)), opset=opset, inputs={f"x{len(shapes) - 1}": mask})
+    assert max(report.differences.values()) <= 1e-5
 
 
 @pytest.mark.parametrize("file", GOLDENS, ids=lambda file: file.stem)

@@ -52,6 +52,15 @@ def test_sequences_begin_somewhere(kind):
     assert (cont[0] == 0).all() and set(cont[1:].flat) == {0, 1}
 
 
+def test_masks_hide_some_rows():
+    mask = _drawn([(9, 4, 6)] * 3 + [(9, 4)], "layer { name: 'l' type: 'Attention' bottom: 'x0' bottom: 'x1' bottom: 'x2' bottom: 'x3' top: 'y' }")["x3"]
+    assert set(mask.flat) == {0, 1}
+    for shapes, which in (([(9, 4, 6), (9, 4)], 1), ([(9, 4, 6), (9, 5, 3), (9, 5)], 2), ([(9, 4, 6), (9, 5), (9, 5, 3)], 1)):
+        bottoms = " ".join(f"bottom: 'x{k}'" for k in range(len(shapes)))
+        found = _drawn(shapes, f"layer {{ name: 'l' type: 'MultiHeadAttention' {bottoms} top: 'y' }}")
+        assert set(found.pop(f"x{which}").flat) == {0, 1} and all(len(set(array.flat)) == array.size for array in found.values())
+
+
 def test_the_size_of_an_image():
     found = _drawn([(2, 18, 5, 6), (2, 36, 5, 6), (2, 4)], "layer { name: 'l' type: 'Proposal' bottom: 'x0' bottom: 'x1' bottom: 'x2' "
                                                         "top: 'y' }")["x2"]

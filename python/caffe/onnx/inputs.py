@@ -7,7 +7,7 @@ import numpy as np
 
 from .._caffe import InvalidArgument
 
-_SAME_ELEMENTS = {"Split", "Reshape", "Flatten", "Dropout"}
+_SAME_ELEMENTS = {"Split", "Reshape", "Flatten", "Dropout", "DropPath"}
 _PICTURE = 16  # shortest side of a picture, in pixels
 
 _DRAWN = {}  # (layer type, bottom) -> function(generator, net, LayerParameter, shape)
@@ -83,6 +83,12 @@ def _continued(generator, _net, _param, shape):
     marks = (generator.uniform(0, 1, shape) > 0.2).astype(np.float32)
     marks[0] = 0
     return marks
+
+
+@_draws(("Attention", 3), ("MultiHeadAttention", 1), ("MultiHeadAttention", 2))
+def _seen(generator, _net, _param, shape):
+    """A mask that hides a few rows; a context, which has three axes, is noise."""
+    return generator.uniform(0, 1, shape) > 0.2 if len(shape) == 2 else generator.uniform(-1, 1, shape)
 
 
 @_draws(("Filter", -1))

@@ -8,7 +8,7 @@ def _unary(kind):
     return lambda layer, onnx: onnx.op(kind, layer.bottom)
 
 
-for _type, _kind in {"AbsVal": "Abs", "BNLL": "Softplus", "Sigmoid": "Sigmoid", "TanH": "Tanh"}.items():
+for _type, _kind in {"AbsVal": "Abs", "BNLL": "Softplus", "Softplus": "Softplus", "Sigmoid": "Sigmoid", "TanH": "Tanh"}.items():
     writes(_type)(_unary(_kind))
 
 
@@ -112,6 +112,6 @@ def dropout(layer, onnx):
     return onnx.scaled(layer.bottom, 1 if options.scale_train else 1 - options.dropout_ratio)
 
 
-@writes("Split")
+@writes("Split", "DropPath")
 def identity(layer, onnx):
     return [layer.bottom] * len(layer.tops)

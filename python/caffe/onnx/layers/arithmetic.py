@@ -84,6 +84,11 @@ def inner_product(layer, onnx):
     return product if len(layer.top_shape) == 2 else onnx.reshape(product, layer.top_shape)
 
 
+@writes("LayerScale")
+def layer_scale(layer, onnx):
+    return onnx.op("Mul", layer.bottom, layer.weight(onnx, 0))
+
+
 @writes("Embed")
 def embed(layer, onnx):
     rows = onnx.op("Gather", layer.weight(onnx, 0), onnx.cast(layer.bottom, np.int64), axis=0)

@@ -66,6 +66,14 @@ def deconvolution(layer, onnx):
     return _convolve(layer, onnx, "ConvTranspose", layer.param.convolution_param.group)
 
 
+@writes("PatchEmbed")
+def patch_embed(layer, onnx):
+    size = layer.param.patch_embed_param.patch_size
+    made = onnx.op("Conv", layer.bottom, layer.weight(onnx, 0), layer.weight(onnx, 1), kernel_shape=[size] * 2, strides=[size] * 2)
+    items, patches, columns = layer.top_shape
+    return onnx.op("Transpose", onnx.reshape(made, [items, columns, patches]), perm=[0, 2, 1])
+
+
 @writes("Im2col")
 def im2col(layer, onnx):
     """Im2col as a grouped convolution whose kernels each select one position."""

@@ -88,6 +88,28 @@ def rms_norm(layer, onnx):
     return onnx.op("Mul", result, layer.weight(onnx, 0)) if options.affine else result
 
 
+@writes("GroupNorm", "InstanceNorm")
+def group_norm(layer, onnx):
+    options, channels = layer.param.group_norm_param, layer.shape[1]
+    affine = [layer.weight(onnx, k) for k in (0, 1)] if options.affine else [onnx.constant(np.full(channels, k)) for k in (1, 0)]
+    if layer.type == "InstanceNorm" and len(layer.shape) > 2:
+        return onnx.op("InstanceNormalization", layer.bottom, *affine, epsilon=options.eps)
+    groups = channels if layer.type == "InstanceNorm" else options.num_groups
+    if onnx.opset >= 21 and len(layer.shape) > 2:
+        return onnx.op("GroupNormalization", layer.bottom, *affine, num_groups=groups, epsilon=options.eps)
+    rows = onnx.reshape(layer.bottom, [layer.shape[0], groups, layer.count(1) // groups])
+    if len(layer.shape) > 2:
+        plain = [onnx.constant(np.full(groups, k)) for k in (1, 0)]
+        rows = onnx.op("InstanceNormalization", rows, *plain, epsilon=options.eps)
+    else:  # OpenCV fuses the form above and refuses rows
+        rows = _standardise(onnx, rows, [2], lambda variance: onnx.op("Sqrt", onnx.scaled(variance, 1, options.eps)))
+    result = onnx.reshape(rows, layer.shape)
+    if not options.affine:
+        return result
+    scale, bias = (layer.weight(onnx, k, _by_channel(layer, layer.blobs[k])) for k in (0, 1))
+    return onnx.op("Add", onnx.op("Mul", result, scale), bias)
+
+
 @writes("MVN")
 def mvn(layer, onnx):
     options = layer.param.mvn_param

@@ -89,6 +89,11 @@ def reorg(layer, onnx):
     return _rearrange(layer, onnx, [n, c, h, stride, w, stride], [0, 3, 5, 1, 2, 4])
 
 
+@writes("PixelShuffle")
+def pixel_shuffle(layer, onnx):
+    return onnx.op("DepthToSpace", layer.bottom, blocksize=layer.param.pixel_shuffle_param.upscale_factor, mode="CRD")
+
+
 @writes("Parameter")
 def parameter(layer, onnx):
     return layer.weight(onnx, 0)
