@@ -109,6 +109,9 @@ CASES = {
     "factor and term": ([_node("Mul", "x s", "z"), _node("Add", "z b")], (2, 3, 4, 4),
                         [("s", _draw(3, 1, 1)), ("b", _draw(1, 3, 1, 1))], ["Scale"]),
     "number minus tensor": ([_node("Sub", "a x")], (2, 3), [("a", np.float32(2))], ["Power"]),
+    "constant minus tensor": ([_node("Sub", "a x")], (2, 3, 4), [("a", _draw(3, 1))], ["Power", "Bias"]),
+    "constant of each item minus tensor": ([_node("Sub", "a x")], (2, 3), [("a", _draw(2, 3))], ["Power", "Parameter", "Eltwise"]),
+    "constant over tensor": ([_node("Exp", "x", "e"), _node("Div", "a e")], (2, 3, 4), [("a", _draw(3, 1))], ["Exp", "Power", "Scale"]),
     "number over tensor": ([_node("Add", "x c", "z"), _node("Div", "a z")], (2, 3), [("a", np.float32(2)), ("c", np.float32(3))],
                            ["Power", "Power", "Power"]),
     "difference": ([_node("Exp", "x", "e"), _node("Sub", "x e")], (2, 3), [], ["Exp", "Eltwise"]),
@@ -149,6 +152,10 @@ CASES = {
     "shape computed in the model": ([_node("Shape", "x", "s"), _node("Gather", "s i", "n"), _node("Concat", "n m", "t", axis=0),
                                      _node("Reshape", "x t")], (2, 3, 4), [("i", np.array([0])), ("m", np.array([-1]))],
                                     ["Flatten"]),
+    "each channel": ([_node("InstanceNormalization", "x s b", epsilon=0.01)], (2, 4, 5, 3), [("s", _draw(4)), ("b", _draw(4) + 1)],
+                     ["InstanceNorm"]),
+    "pixels from channels": ([_node("DepthToSpace", "x", blocksize=2, mode="CRD")], (2, 12, 2, 3), [], ["PixelShuffle"]),
+    "pixels from blocks of channels": ([_node("DepthToSpace", "x", blocksize=2)], (2, 12, 2, 3), [], ["Reorg"]),
     "bigger pixels": ([_node("Resize", "x  s", mode="nearest", coordinate_transformation_mode="asymmetric",
                              nearest_mode="floor")], (1, 2, 3, 4), [("s", np.float32([1, 1, 2, 2]))], ["Upsample"]),
 }
@@ -161,6 +168,14 @@ def test_what_nodes_become(case):
     result = caffe.onnx.import_model(_model(nodes, shape, weights))
     assert max(result.differences.values()) <= 1e-5
     assert _kinds(result) == kinds
+
+
+def test_groups_of_channels():
+    model = _model([_node("GroupNormalization", "x s b", num_groups=2, epsilon=0.01)], (2, 4, 5),
+                   [("s", _draw(4)), ("b", _draw(4) + 1)], opset=21)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 4, 5)))
+    result = caffe.onnx.import_model(model)
+    assert max(result.differences.values()) <= 1e-5 and _kinds(result) == ["GroupNorm"]
 
 
 # Nodes, the input's shape, weights, the error's text.

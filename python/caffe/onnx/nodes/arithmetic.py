@@ -30,11 +30,13 @@ def _with_constant(node, tensor, array, is_right):
     if array.size == 1:
         _with_number(node, tensor, float(array.item()), is_right)
         return
-    node.require(is_right or node.operator in ("Add", "Mul"), "a constant minus, or over, a tensor")
-    array = {"Sub": np.negative, "Div": np.reciprocal}.get(node.operator, np.asarray)(array)
+    operation = _KINDS[node.operator]
+    if not is_right and node.operator in ("Sub", "Div"):
+        tensor = _opposite(node, tensor)
+    else:
+        array = {"Sub": np.negative, "Div": np.reciprocal}.get(node.operator, np.asarray)(array)
     if array.ndim == len(shape) and array.shape[0] != 1:  # varies along items
         held = node.hold(np.broadcast_to(array, shape))
-        operation = _KINDS[node.operator]
         node.layer("Eltwise", bottoms=[tensor, held], eltwise_param={"operation": operation})
         return
     axis, part = _covered(node, array, len(shape))
@@ -42,6 +44,13 @@ def _with_constant(node, tensor, array, is_right):
         _scale(node, tensor, axis, part)
     else:
         node.layer("Bias", bottoms=[tensor], blobs=[part], bias_param={"axis": axis, "num_axes": part.ndim})
+
+
+def _opposite(node, tensor):
+    """The blob that a Sub or Div adds or multiplies by instead."""
+    opposite = node.scratch("opposite")
+    node.layer("Power", bottoms=[tensor], tops=[opposite], power_param={"scale": -1.0} if node.operator == "Sub" else {"power": -1.0})
+    return opposite
 
 
 def _covered(node, array, axes):
@@ -132,10 +141,7 @@ def _spread(node, shapes, operands):
         layer.reshape_param.shape.dim.extend(shape[first:last])
         operand = flat
     if node.operator in ("Sub", "Div"):
-        opposite = node.scratch("opposite")
-        node.layer("Power", bottoms=[operand], tops=[opposite],
-                   power_param={"scale": -1.0} if node.operator == "Sub" else {"power": -1.0})
-        operand = opposite
+        operand = _opposite(node, operand)
     is_factor = node.operator in ("Mul", "Div")
     kind, options = ("Scale", "scale_param") if is_factor else ("Bias", "bias_param")
     node.layer(kind, bottoms=[operands[large], operand], **{options: {"axis": first}})

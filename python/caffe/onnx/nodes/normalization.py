@@ -26,6 +26,18 @@ def layer_normalization(node):
                layer_norm_param={"axis": axis, "eps": node.get("epsilon", 1e-5)})
 
 
+@reads("GroupNormalization")
+def group_normalization(node):
+    node.layer("GroupNorm", blobs=[node.weights(1, "factors"), node.weights(2, "terms")],
+               group_norm_param={"num_groups": node.get("num_groups"), "eps": node.get("epsilon", 1e-5)})
+
+
+@reads("InstanceNormalization")
+def instance_normalization(node):
+    node.layer("InstanceNorm", blobs=[node.weights(1, "factors"), node.weights(2, "terms")],
+               group_norm_param={"eps": node.get("epsilon", 1e-5)})
+
+
 @reads("LRN")
 def lrn(node):
     node.layer("LRN", lrn_param={"local_size": node.get("size"), "alpha": node.get("alpha", 1e-4),

@@ -35,6 +35,10 @@ class NodeView:
         value = self.attributes.get(name, default)
         return value.decode() if isinstance(value, bytes) else value
 
+    def is_read(self, name):
+        """True if a node reads the tensor, or if it is an output of the model."""
+        return name != "" and (name in self.source.readers or name in self.source.outputs)
+
     def has(self, index):
         """True if an optional input is present."""
         return index < len(self.inputs) and self.inputs[index] != ""
@@ -82,7 +86,7 @@ class NodeView:
 
     def scratch(self, suffix):
         """A name for a blob that is not in the model."""
-        return f"{self.outputs[0]}_{suffix}"
+        return f"{next(name for name in self.outputs if name)}_{suffix}"
 
     def alias(self, tensor=None):
         """Makes output 0 an alias of input 0, or of another tensor."""

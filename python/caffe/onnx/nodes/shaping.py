@@ -22,6 +22,15 @@ def transpose(node):
     node.layer("Permute", permute_param={"order": order})
 
 
+@reads("DepthToSpace")
+def depth_to_space(node):
+    size, mode = node.get("blocksize"), node.get("mode", "DCR")
+    if mode == "CRD":
+        node.layer("PixelShuffle", pixel_shuffle_param={"upscale_factor": size})
+        return
+    node.layer("Reorg", reorg_param={"stride": size, "reverse": True})
+
+
 @reads("Concat")
 def concat(node):
     bottoms = [node.blob_of(k) for k in range(len(node.inputs))]
