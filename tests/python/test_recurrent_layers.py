@@ -265,6 +265,18 @@ def test_all_steps_are_one_step_of_the_plan(write, kind):
     assert len([op for op in steps if op.title().startswith(f"{kind.title()}Steps".title()) and "Grad" not in op]) == 4
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_outputs_have_the_type_of_the_data_and_states_are_float(write, kind):
+    text = ("default_forward_type: BFLOAT16 default_backward_type: BFLOAT16 layer { name: 'x' type: 'Input' top: 'x' top: 'c' input_param { "
+            "shape { dim: 4 dim: 3 dim: 5 } shape { dim: 4 dim: 3 } } } "
+            f"layer {{ name: 'l' type: '{kind}' bottom: 'x' bottom: 'c' top: 'y' recurrent_param {{ num_output: 2 }} }} "
+            "layer { name: 'm' type: 'InnerProduct' bottom: 'y' top: 'z' inner_product_param { num_output: 5 axis: 2 } }")
+    steps = caffe.Net(write(text), caffe.TRAIN).plan().steps
+    assert [step.operands.startswith("4x3x2 bfloat16") for step in steps if step.layers == "m" and step.op.startswith("Gemm")] == [True]
+    recurrence = next(step.operands for step in steps if "steps of" in step.op)
+    assert recurrence.endswith("3x2 float") and "bfloat16" in recurrence.split("->")[1]
+
+
 def test_more_steps_than_were_unrolled(run_layer):
     x = RANDOM.standard_normal((20000, 1, 1))
     y = run_layer(gru("bottom: 'x0'"), x, params=(random(3 * WIDTH, 1), *GRU[1:]))["y"]
