@@ -88,6 +88,7 @@ CASES = {  # options, shape of queries, of keys, of values
     "causal with more keys": ({"heads": 2, "causal": True}, (2, 3, 8), (2, 7, 8), (2, 7, 8)),
     "causal with fewer keys": ({"heads": 2, "causal": True}, (2, 6, 8), (2, 4, 8), (2, 4, 8)),
     "longer than a block": ({"heads": 2, "kv_heads": 1, "causal": True}, (2, 75, 16), (2, 101, 8), (2, 101, 10)),
+    "an odd number of keys in the first block": ({"heads": 3, "causal": True}, (2, 39, 30), (2, 134, 30), (2, 134, 30)),
     "many": ({"heads": 2}, (1, 130, 32), (1, 67, 32), (1, 67, 48)),
 }
 
