@@ -143,6 +143,43 @@ def test_outputs_of_all_types_are_printed(precision, tmp_path):
     assert largest_difference(outputs_of(BINARIES / "cortado_run", program), wanted) < 0.01
 
 
+def net_of_a_layer(folder, layer, *shapes):
+    """A net of phase TEST with random inputs x0, x1, ..., whose numbers are in files of these names."""
+    inputs = "".join(f"layer {{ name: 'x{k}' type: 'Input' top: 'x{k}' input_param {{ shape {{ {' '.join(f'dim: {extent}' for extent in shape)} }} }} }} "
+                     for k, shape in enumerate(shapes))
+    (folder / "net.prototxt").write_text(f"{inputs} layer {{ name: 'l' top: 'y' {layer} }}")
+    net, random = caffe.Net(str(folder / "net.prototxt"), caffe.TEST), np.random.default_rng(1)
+    for blob in net.params["l"] if "l" in net.params else ():
+        blob.data[...] = random.normal(0, 0.5, blob.shape)
+    for k, shape in enumerate(shapes):
+        net.blobs[f"x{k}"].data[...] = random.normal(0, 1, shape) if k == 0 else random.integers(0, 2, shape)
+        net.blobs[f"x{k}"].data.tofile(folder / f"x{k}")
+    return net
+
+
+@pytest.mark.parametrize("layer, shapes", [
+    ("type: 'LSTM' bottom: 'x0' bottom: 'x1' recurrent_param { num_output: 4 num_layers: 2 bidirectional: true }", [(5, 2, 3), (5, 2)]),
+    ("type: 'GRU' bottom: 'x0' recurrent_param { num_output: 4 bidirectional: true }", [(5, 2, 3)]),
+    ("type: 'RNN' bottom: 'x0' bottom: 'x1' recurrent_param { num_output: 4 }", [(5, 2, 3), (5, 2)]),
+    ("type: 'GroupNorm' bottom: 'x0' group_norm_param { num_groups: 2 }", [(2, 4, 5, 3)]),
+    ("type: 'InstanceNorm' bottom: 'x0'", [(2, 4, 5, 3)]),
+    ("type: 'PixelShuffle' bottom: 'x0'", [(2, 8, 2, 3)]),
+    ("type: 'PatchEmbed' bottom: 'x0' patch_embed_param { num_output: 5 patch_size: 2 }", [(2, 3, 4, 6)]),
+])
+def test_layers_of_sequences_and_images(layer, shapes, tmp_path):
+    net = net_of_a_layer(tmp_path, layer, *shapes)
+    wanted = {"y": net.forward()["y"].copy()}
+    net.save_program(str(tmp_path / "net.cortado"))
+    found = outputs_of(BINARIES / "cortado_run", tmp_path / "net.cortado", *(tmp_path / f"x{k}" for k in range(len(shapes))))
+    assert largest_difference(found, wanted) < 1e-6
+
+
+def test_attention_is_refused_by_name(tmp_path):
+    net = net_of_a_layer(tmp_path, "type: 'MultiHeadAttention' bottom: 'x0' attention_param { num_heads: 2 }", (2, 5, 8))
+    with pytest.raises(caffe.Error, match=r"layer 'l' \(MultiHeadAttention\) runs Attention, which compiled programs do not have"):
+        net.save_program(str(tmp_path / "net.cortado"))
+
+
 def test_the_library_is_small_and_needs_little(portable, arm):
     for folder in (portable, arm):
         library = (folder / "libcortado_runtime.so").resolve()
