@@ -181,6 +181,21 @@ def test_cifar10_sigmoid(workplace, tmp_path, suffix):
     assert "accuracy = " in workplace.run("caffe", "train", f"--solver={path}")
 
 
+@pytest.mark.parametrize("batch", ["128", "1024"])
+def test_large_batches(workplace, tmp_path, batch):
+    random = numpy.random.default_rng(1)
+    for name in ("cat", "dog"):
+        (tmp_path / "images" / name).mkdir(parents=True)
+        for number in range(20):
+            PIL.Image.fromarray(random.integers(0, 256, (32, 32, 3), numpy.uint8)).save(tmp_path / f"images/{name}/{number}.png")
+    for phase in ("train", "test"):
+        workplace.run("caffe", "data", "import", tmp_path / "images", f"examples/large_batch/cifar10_{phase}_lmdb")
+    log = workplace.run("caffe", "train", f"examples/large_batch/solver_{batch}.prototxt", "--set", "max_epoch=2", "--set", "display=1",
+                        "--set", "layer[train].data_param.batch_size=8", "--set", "layer[test].data_param.batch_size=8")
+    assert log.count("accuracy = ") > 0 and ("LARC ratios = " in log) == (batch == "1024")
+    assert (workplace.root / "examples/large_batch/large_batch_iter_10.caffemodel").exists()
+
+
 def test_the_recipe_for_classes_knows_cifar10(tmp_path):
     """Of the first 200 test images, which it has not been trained on."""
     images = some_of_cifar10(real_data("cifar10"), tmp_path / "cifar10", 200)
