@@ -106,7 +106,7 @@ class GroupNormLayer final : public Layer {
 
 using InstanceNormLayer = GroupNormLayer;
 
-REGISTER_LAYER_CLASS(GroupNorm, "group_norm_param");
+REGISTER_LAYER_CLASS(GroupNorm);
 REGISTER_LAYER_CLASS(InstanceNorm, "group_norm_param");
 
 }  // namespace

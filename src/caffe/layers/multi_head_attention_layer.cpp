@@ -122,7 +122,7 @@ class MultiHeadAttentionLayer final : public AttentionBase {
     int param;
     int64_t rows, columns, inner;
   };
-  // What a pass works on.
+  // The sizes, operands and products of a pass.
   struct Call {
     ops::AttentionSizes sizes;
     int context_bottom = -1;

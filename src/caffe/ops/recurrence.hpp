@@ -22,7 +22,7 @@ struct Recurrence {
   std::string Attributes() const {
     return StrCat(steps, " steps of ", items, "x", width, reverse ? ", from the last" : "");
   }
-  // Of products with matrices of `matrices` x width x width.
+  // Counts products with `matrices` matrices of width x width.
   double ProductFlops(int64_t matrices) const {
     return 2.0 * static_cast<double>(steps * items) * static_cast<double>(matrices * width) *
            static_cast<double>(width);

@@ -52,7 +52,7 @@ class StepRegion {
   // Adds an op, which runs after those before it. Tensors are those above and Inner().
   using Tensors = std::vector<Fused::Place>;
   void Add(Op op, Tensors inputs, Tensors outputs);
-  // What an op reads or writes in this type; the tensor itself may have another one.
+  // The place that an op reads or writes in this type; the tensor itself may have another one.
   Fused::Place Reads(const StepTensor& tensor, DType type);
   Fused::Place Writes(const StepTensor& tensor, DType type);
   // A tensor (N,columns) between ops of the step.

@@ -13,31 +13,35 @@ namespace caffe::cpu {
 namespace attention {
 
 // Rounded up to whole units of products.
-inline int64_t Even(int64_t count) {
-  return (count + 1) / 2 * 2;
+template <typename X>
+int64_t InUnits(int64_t count) {
+  constexpr int64_t kInUnit = RowProduct<X>::kInUnit;
+  return (count + kInUnit - 1) / kInUnit * kInUnit;
 }
 
-// Memory of the tasks that run at the same time.
+// Memory of the tasks that run at the same time; there may be fewer threads in a run than slots.
 class TaskMemory {
  public:
+  int64_t slots() const { return slots_; }
   template <typename N>
   size_t Add(int64_t count) {
     return part_.Add<N>(count);
   }
-  size_t bytes() const { return part_.bytes() * static_cast<size_t>(omp_get_max_threads()); }
+  size_t bytes() const { return part_.bytes() * static_cast<size_t>(slots_); }
   template <typename N>
   N* At(const KernelContext& ctx, int64_t slot, size_t offset) const {
     return StepMemory::At<N>(ctx, static_cast<size_t>(slot) * part_.bytes() + offset);
   }
 
  private:
+  const int64_t slots_ = omp_get_max_threads();
   StepMemory part_;
 };
 
 // Calls fn(task, slot) for each task; tasks of a slot follow each other.
 template <typename Fn>
-void ForTasks(int64_t tasks, const Fn& fn) {
-  const int64_t slots = std::min<int64_t>(omp_get_max_threads(), tasks);
+void ForTasks(int64_t tasks, int64_t most_slots, const Fn& fn) {
+  const int64_t slots = std::min(most_slots, tasks);
   ParallelFor(slots, 1, [&](int64_t begin, int64_t end) {
     for (int64_t slot = begin; slot < end; ++slot)
       for (int64_t task = slot; task < tasks; task += slots) fn(task, slot);
@@ -59,9 +63,9 @@ class Forward {
   explicit Forward(const Op& op)
       : op_(op),
         scores_product_{kBlock, op.width},
-        values_product_{kBlock, Even(op.keys)},
+        values_product_{kBlock, InUnits<X>(op.keys)},
         keys_(memory_.Add<X>(op.keys * op.width)),
-        values_(memory_.Add<X>(op.value_width * Even(op.keys))),
+        values_(memory_.Add<X>(op.value_width * InUnits<X>(op.keys))),
         q_panel_(memory_.Add<X>(scores_product_.packed())),
         scores_(memory_.Add<A>(op.keys * kBlock)),
         panel_(memory_.Add<X>(values_product_.packed())),
@@ -75,7 +79,7 @@ class Forward {
   size_t workspace_bytes() const { return memory_.bytes(); }
 
   void Run(const KernelContext& ctx) const {
-    ForTasks(op_.items * op_.heads * chunks_, [&](int64_t task, int64_t slot) {
+    ForTasks(op_.items * op_.heads * chunks_, memory_.slots(), [&](int64_t task, int64_t slot) {
       RunTask(ctx, task / chunks_ / op_.heads, task / chunks_ % op_.heads, task % chunks_, slot);
     });
   }
@@ -90,11 +94,12 @@ class Forward {
     CopyRows(heads.K(ctx.input(operand_k).as<const T>(), item, kv_head), op_.keys, op_.width,
              memory_.At<X>(ctx, slot, keys_));
     X* values = memory_.At<X>(ctx, slot, values_);
-    if (Even(op_.keys) > op_.keys) {
-      for (int64_t d = 0; d < op_.value_width; ++d) values[d * Even(op_.keys) + op_.keys] = X(0.0F);
+    if (InUnits<X>(op_.keys) > op_.keys) {
+      for (int64_t d = 0; d < op_.value_width; ++d)
+        values[d * InUnits<X>(op_.keys) + op_.keys] = X(0.0F);
     }
     CopyColumns(heads.V(ctx.input(operand_v).as<const T>(), item, kv_head), op_.keys,
-                op_.value_width, Even(op_.keys), values);
+                op_.value_width, InUnits<X>(op_.keys), values);
     const int64_t blocks = (op_.queries + kBlock - 1) / kBlock;
     for (int64_t b = blocks * chunk / chunks_; b < blocks * (chunk + 1) / chunks_; ++b)
       RunBlock(ctx, item, head, b * kBlock, slot);
@@ -104,7 +109,7 @@ class Forward {
                 int64_t slot) const {
     const HeadsOf<T> heads{op_};
     const int64_t count = std::min(kBlock, op_.queries - query);
-    const int64_t keys = op_.KeysOf(query + count - 1), even = Even(keys);
+    const int64_t keys = op_.KeysOf(query + count - 1), whole = InUnits<X>(keys);
     const HeadRows<const T> q = heads.Q(ctx.input(Op::kQ).as<const T>(), item, head);
     X *q_panel = memory_.At<X>(ctx, slot, q_panel_), *panel = memory_.At<X>(ctx, slot, panel_);
     A *scores = memory_.At<A>(ctx, slot, scores_), *columns = memory_.At<A>(ctx, slot, columns_);
@@ -116,8 +121,8 @@ class Forward {
     ScaleAndHide(op_, query, keys, MaskOf<A>(ctx, Op::kMask, item, op_.keys), scores);
     Exponentials(keys, scores, largest, sums);
     ToPanel(scores, keys, panel);
-    values_product_.Multiply({memory_.At<X>(ctx, slot, values_), Even(op_.keys)}, op_.value_width,
-                             even, panel, /*adds=*/false, {columns, kBlock});
+    values_product_.Multiply({memory_.At<X>(ctx, slot, values_), InUnits<X>(op_.keys)},
+                             op_.value_width, whole, panel, /*adds=*/false, {columns, kBlock});
     const HeadRows<T> y = heads.Y(ctx.output(Op::kY).as<T>(), item, head);
     for (int64_t r = 0; r < count; ++r) {
       const A factor = sums[r] > 0 ? A(1) / sums[r] : A(0);
@@ -147,11 +152,11 @@ class Backward {
       : op_(op),
         scores_product_{kBlock, op.width},
         dweights_product_{kBlock, op.value_width},
-        dq_product_{kBlock, Even(op.keys)},
+        dq_product_{kBlock, InUnits<X>(op.keys)},
         dk_product_{op.width, kBlock},
         dv_product_{op.value_width, kBlock},
         keys_(memory_.Add<X>(op.keys * op.width)),
-        key_columns_(memory_.Add<X>(op.width * Even(op.keys))),
+        key_columns_(memory_.Add<X>(op.width * InUnits<X>(op.keys))),
         values_(memory_.Add<X>(op.keys * op.value_width)),
         q_panel_(memory_.Add<X>(scores_product_.packed())),
         dy_panel_(memory_.Add<X>(dweights_product_.packed())),
@@ -168,7 +173,7 @@ class Backward {
   size_t workspace_bytes() const { return memory_.bytes(); }
 
   void Run(const KernelContext& ctx) const {
-    ForTasks(op_.items * op_.kv_heads, [&](int64_t task, int64_t slot) {
+    ForTasks(op_.items * op_.kv_heads, memory_.slots(), [&](int64_t task, int64_t slot) {
       RunTask(ctx, task / op_.kv_heads, task % op_.kv_heads, slot);
     });
   }
@@ -183,8 +188,8 @@ class Backward {
         heads.V(ctx.input(op_.packed ? Op::kQ : Op::kV).as<const T>(), item, kv_head);
     CopyRows(k, op_.keys, op_.width, memory_.At<X>(ctx, slot, keys_));
     X* columns = memory_.At<X>(ctx, slot, key_columns_);
-    std::fill_n(columns, op_.width * Even(op_.keys), X(0.0F));
-    CopyColumns(k, op_.keys, op_.width, Even(op_.keys), columns);
+    std::fill_n(columns, op_.width * InUnits<X>(op_.keys), X(0.0F));
+    CopyColumns(k, op_.keys, op_.width, InUnits<X>(op_.keys), columns);
     CopyRows(v, op_.keys, op_.value_width, memory_.At<X>(ctx, slot, values_));
     A *dk = memory_.At<A>(ctx, slot, dk_), *dv = memory_.At<A>(ctx, slot, dv_);
     std::fill_n(dk, op_.keys * dk_product_.row(), A(0));
@@ -263,8 +268,8 @@ class Backward {
     if (!ctx.has_output(Op::kDq)) return;
     A* columns = memory_.At<A>(ctx, slot, dq_);
     ToPanel(dscores, keys, part(panel_));
-    dq_product_.Multiply({part(key_columns_), Even(op_.keys)}, op_.width, Even(keys), part(panel_),
-                         false, {columns, kBlock});
+    dq_product_.Multiply({part(key_columns_), InUnits<X>(op_.keys)}, op_.width, InUnits<X>(keys),
+                         part(panel_), false, {columns, kBlock});
     const HeadRows<T> dq = heads.Q(ctx.output(Op::kDq).as<T>(), item, head);
     for (int64_t r = 0; r < count; ++r) {
       for (int64_t d = 0; d < op_.width; ++d) dq.Row(query + r)[d] = T(columns[d * kBlock + r]);

@@ -34,7 +34,7 @@ struct RowProduct {
   // Numbers of a row of y, which has room for whole panels.
   int64_t row() const { return BlocksOf(columns) * kBlock; }
 
-  // What Pack() does not store is 0.
+  // Zeroes all weights, also those that Pack() never stores.
   void Clear(X* packed_weights) const {
     std::memset(static_cast<void*>(packed_weights), 0, static_cast<size_t>(packed()) * sizeof(X));
   }

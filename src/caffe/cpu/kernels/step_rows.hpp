@@ -1,4 +1,4 @@
-// What the kernels of recurrent layers share: threads take items, and run all steps for theirs.
+// Parts that the kernels of recurrent layers share. A thread runs all steps for some items.
 #pragma once
 
 #include <algorithm>

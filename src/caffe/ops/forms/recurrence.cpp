@@ -9,7 +9,7 @@ CAFFE_FIELDS(LstmSteps, steps, items, width, reverse)
 CAFFE_FIELDS(GruSteps, steps, items, width, reverse)
 CAFFE_FIELDS(RnnSteps, steps, items, width, reverse)
 
-// Validates operands of which each has `count` numbers; states are exact numbers of any type.
+// Validates an operand of `count` numbers in any floating-point type.
 static void IsRows(const TensorDesc& operand, int64_t count) {
   OperandCheck::IsPlain(operand);
   OperandCheck::SameCount(operand.count(), count);
