@@ -1,9 +1,11 @@
 #include "caffe/run_folder.hpp"
 
+#include <fcntl.h>
 #include <glog/logging.h>
 #include <gmock/gmock.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -204,6 +206,16 @@ TEST_F(RunFolderTest, TrainsOnWhenTheDiskIsFull) {
   EXPECT_THAT(Read("run.json"), HasSubstr("\"reason\": \"finished\""));
 }
 
+// A lock on a device would be one for all runs.
+TEST_F(RunFolderTest, SharesDevicesWithOtherRuns) {
+  std::filesystem::create_directories(path());
+  std::filesystem::create_symlink("/dev/full", path() + "/metrics.jsonl");
+  const int other = open("/dev/full", O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  EXPECT_NO_THROW(Train());
+  close(other);
+}
+
 TEST_F(RunFolderTest, TrainsOnWithoutALog) {
   std::filesystem::create_directories(path());
   std::filesystem::create_symlink("/dev/full", path() + "/log.txt");
@@ -219,9 +231,9 @@ TEST_F(RunFolderTest, LogsErrorsOnce) {
   EXPECT_EQ(log.find("is not a number", error + 1), std::string::npos) << log;
   RunFolder run(folder_.path("runs/b"));
   run.Fail("no such net");
-  EXPECT_THAT(ReadFile(folder_.path("runs/b/log.txt")),
-              ::testing::MatchesRegex(
-                  "E[0-9]+ [0-9:.]{15} +[0-9]+ log_file.hpp:[0-9]+\\] no such net\n"));
+  EXPECT_THAT(
+      ReadFile(folder_.path("runs/b/log.txt")),
+      ::testing::MatchesRegex("E[0-9]+ [0-9:.]{15} +[0-9]+ log_file.hpp:[0-9]+\\] no such net\n"));
 }
 
 TEST_F(RunFolderTest, TellsOfAFailure) {

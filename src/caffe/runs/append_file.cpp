@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,12 +11,22 @@
 #include "caffe/io/atomic_file.hpp"
 
 namespace caffe::runs {
+namespace {
+
+// False for a device such as /dev/null, which all processes share.
+bool IsFileOfAFolder(int descriptor) {
+  struct stat status = {};
+  return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+}  // namespace
 
 AppendFile::AppendFile(const std::string& path) : path_(path) {
   RequireOwnLink(path);
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) Throw("cannot open", errno);
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (IsFileOfAFolder(descriptor_) && flock(descriptor_, LOCK_EX | LOCK_NB) != 0 &&
+      errno == EWOULDBLOCK) {
     close(descriptor_);
     throw IoError(path + ": another process writes to it; give the run another name");
   }
