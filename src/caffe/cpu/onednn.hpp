@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/cpu/workspace_layout.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cpu {
@@ -132,21 +133,6 @@ class OneDnnProductOrSum {
 
  private:
   OneDnnProduct product_, sum_;
-};
-
-// Allocates aligned parts of a kernel's workspace.
-class WorkspaceLayout {
- public:
-  // Returns the byte offset of a new part.
-  size_t Add(size_t bytes) {
-    const size_t offset = bytes_;
-    bytes_ += (bytes + 63) / 64 * 64;
-    return offset;
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  size_t bytes_ = 0;
 };
 
 }  // namespace caffe::cpu

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "caffe/cpu/kernels/attention_rows.hpp"
-#include "caffe/cpu/kernels/step_rows.hpp"
+#include "caffe/cpu/workspace_layout.hpp"
 
 namespace caffe::cpu {
 namespace attention {
@@ -30,12 +30,12 @@ class TaskMemory {
   size_t bytes() const { return part_.bytes() * static_cast<size_t>(slots_); }
   template <typename N>
   N* At(const KernelContext& ctx, int64_t slot, size_t offset) const {
-    return StepMemory::At<N>(ctx, static_cast<size_t>(slot) * part_.bytes() + offset);
+    return WorkspaceAt<N>(ctx, static_cast<size_t>(slot) * part_.bytes() + offset);
   }
 
  private:
   const int64_t slots_ = omp_get_max_threads();
-  StepMemory part_;
+  WorkspaceLayout part_;
 };
 
 // Calls fn(task, slot) for each task; tasks of a slot follow each other.
@@ -199,7 +199,7 @@ class Backward {
         RunBlock(ctx, item, kv_head * op_.group() + i, query, slot);
     }
     const auto store = [&](const A* sums, int64_t step, int64_t width, const HeadRows<T>& to) {
-      for (int64_t i = 0; i < op_.keys; ++i) ConvertElements(sums + i * step, width, to.Row(i));
+      for (int64_t i = 0; i < op_.keys; ++i) ConvertRow(sums + i * step, width, to.Row(i));
     };
     const int out_k = op_.packed ? Op::kDq : Op::kDk, out_v = op_.packed ? Op::kDq : Op::kDv;
     if (ctx.has_output(out_k)) {
@@ -259,10 +259,10 @@ class Backward {
     dweights_product_.Multiply({part(values_), op_.value_width}, keys, op_.value_width,
                                part(dy_panel_), false, {dscores, kBlock});
     ScoreGradients(keys, static_cast<A>(op_.scale), weights, delta, dscores);
-    ConvertElements(weights, keys * kBlock, part(factors_));
+    ConvertRow(weights, keys * kBlock, part(factors_));
     dv_product_.Multiply({part(factors_), kBlock}, keys, kBlock, part(dy_rows_), true,
                          {memory_.At<A>(ctx, slot, dv_), dv_product_.row()});
-    ConvertElements(dscores, keys * kBlock, part(factors_));
+    ConvertRow(dscores, keys * kBlock, part(factors_));
     dk_product_.Multiply({part(factors_), kBlock}, keys, kBlock, part(q_rows_), true,
                          {memory_.At<A>(ctx, slot, dk_), dk_product_.row()});
     if (!ctx.has_output(Op::kDq)) return;
@@ -300,12 +300,7 @@ KernelOrRefusal Make(const Op& op, const KernelRequest& request) {
   }
   if (op.keys == 0) return Refusal{"no keys"};
   const bool multiplies_pairs = CanMultiplyPairs(op.width) && op.value_width % 2 == 0;
-  return VisitFactors(type, multiplies_pairs,
-                      [&]<typename T, typename X>(TypeTag<T>, TypeTag<X>) -> KernelOrRefusal {
-                        auto kernel = std::make_shared<Kernels<T, X>>(op);
-                        return Kernel{"", [kernel](const KernelContext& ctx) { kernel->Run(ctx); },
-                                      kernel->workspace_bytes()};
-                      });
+  return MakeForFactors<Kernels>(op, type, multiplies_pairs);
 }
 
 static KernelOrRefusal MakeForward(const ops::Attention& op, const KernelRequest& request) {

@@ -115,12 +115,6 @@ CAFFE_CPU_CLONES void ScoreGradients(int64_t keys, A scale, const A* weights, co
   }
 }
 
-// to = from in another type.
-template <typename From, typename To>
-CAFFE_CPU_CLONES void ConvertElements(const From* from, int64_t count, To* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = To(static_cast<Accum<From>>(from[i]));
-}
-
 // A matrix of kBlock columns as the panel of a product: units of several rows are adjacent. Rows
 // beyond the last are 0.
 template <typename A, typename X>
@@ -139,7 +133,7 @@ CAFFE_CPU_CLONES void ToPanel(const A* from, int64_t rows, X* panel) {
 // Rows of a head as adjacent rows, and as adjacent columns, which are `step` apart.
 template <typename T, typename X>
 void CopyRows(const HeadRows<const T>& from, int64_t rows, int64_t width, X* to) {
-  for (int64_t i = 0; i < rows; ++i) ConvertElements(from.Row(i), width, to + i * width);
+  for (int64_t i = 0; i < rows; ++i) ConvertRow(from.Row(i), width, to + i * width);
 }
 template <typename T, typename X>
 CAFFE_CPU_CLONES void CopyColumns(const HeadRows<const T>& from, int64_t rows, int64_t width,

@@ -51,7 +51,7 @@ class Forward {
 
   void Run(const KernelContext& ctx) const {
     const int64_t width = op_.width;
-    X *packed = StepMemory::At<X>(ctx, packed_), *packed_n = StepMemory::At<X>(ctx, packed_n_);
+    X *packed = WorkspaceAt<X>(ctx, packed_), *packed_n = WorkspaceAt<X>(ctx, packed_n_);
     sigmoids_.Clear(packed);
     candidate_.Clear(packed_n);
     const auto weights = [&](int i) { return ctx.input(Op::kWeights + i).as<const T>(); };
@@ -65,8 +65,8 @@ class Forward {
   void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
     const int64_t width = op_.width;
     const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
-    X *hidden = StepMemory::At<X>(ctx, hidden_), *reset = StepMemory::At<X>(ctx, reset_);
-    A *all_gates = StepMemory::At<A>(ctx, gates_), *all_n = StepMemory::At<A>(ctx, n_);
+    X *hidden = WorkspaceAt<X>(ctx, hidden_), *reset = WorkspaceAt<X>(ctx, reset_);
+    A *all_gates = WorkspaceAt<A>(ctx, gates_), *all_n = WorkspaceAt<A>(ctx, n_);
     const auto save = [&](const A* gate, int which, int64_t i, int64_t item) {
       if (A* saved = rows.template Out<A>(Op::kGates + which, i, item, width))
         ConvertRow(gate, width, saved);
@@ -74,7 +74,7 @@ class Forward {
     for (int64_t i = 0; i < op_.steps; ++i) {
       for (int64_t n = begin; n < end; ++n)
         rows.Hidden(ctx.output(Op::kH).as<T>(), i, n, hidden + n * width, nullptr);
-      sigmoids_.Multiply(hidden + begin * width, end - begin, StepMemory::At<X>(ctx, packed_),
+      sigmoids_.Multiply(hidden + begin * width, end - begin, WorkspaceAt<X>(ctx, packed_),
                          all_gates + begin * sigmoids_.row());
       for (int64_t n = begin; n < end; ++n) {
         A* gates = all_gates + n * sigmoids_.row();
@@ -85,7 +85,7 @@ class Forward {
         ResetRow<T>(gates + width, hidden + n * width, width, reset + n * width,
                     static_cast<T*>(nullptr));
       }
-      candidate_.Multiply(reset + begin * width, end - begin, StepMemory::At<X>(ctx, packed_n_),
+      candidate_.Multiply(reset + begin * width, end - begin, WorkspaceAt<X>(ctx, packed_n_),
                           all_n + begin * candidate_.row());
       for (int64_t n = begin; n < end; ++n) {
         A* candidate = all_n + n * candidate_.row();
@@ -96,15 +96,15 @@ class Forward {
                   rows.template Out<T>(Op::kH, i, n, width));
       }
     }
-    for (int64_t n = begin; n < end && ctx.has_output(Op::kHLast); ++n) {
-      ConvertRow(rows.template Out<T>(Op::kH, op_.steps - 1, n, width), width,
-                 ctx.output(Op::kHLast).as<A>() + n * width);
+    for (int64_t n = begin; n < end; ++n) {
+      StoreState<A>(ctx, Op::kHLast, n, width,
+                    rows.template Out<T>(Op::kH, op_.steps - 1, n, width));
     }
   }
 
   const Op op_;
   const RowProduct<X> sigmoids_, candidate_;
-  StepMemory memory_;
+  WorkspaceLayout memory_;
   const size_t packed_, packed_n_, hidden_, reset_, gates_, n_;
 };
 
@@ -159,7 +159,7 @@ class Backward {
 
   void Run(const KernelContext& ctx) const {
     const int64_t width = op_.width;
-    X *packed = StepMemory::At<X>(ctx, packed_), *packed_n = StepMemory::At<X>(ctx, packed_n_);
+    X *packed = WorkspaceAt<X>(ctx, packed_), *packed_n = WorkspaceAt<X>(ctx, packed_n_);
     sigmoids_.Clear(packed);
     candidate_.Clear(packed_n);
     const auto weights = [&](int i) { return ctx.input(Op::kWeights + i).as<const T>(); };
@@ -173,23 +173,22 @@ class Backward {
   void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
     const int64_t width = op_.width;
     const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
-    A *dh = StepMemory::At<A>(ctx, dh_), *through = StepMemory::At<A>(ctx, through_);
+    A *dh = WorkspaceAt<A>(ctx, dh_), *through = WorkspaceAt<A>(ctx, through_);
     for (int64_t n = begin; n < end; ++n) LoadState(ctx, Op::kDhLast, n, width, dh + n * width);
     for (int64_t i = op_.steps; i-- > 0;) {
       for (int64_t n = begin; n < end; ++n) BeginStep(ctx, rows, i, n);
-      candidate_.Multiply(StepMemory::At<X>(ctx, factors_n_) + begin * width, end - begin,
-                          StepMemory::At<X>(ctx, packed_n_),
-                          StepMemory::At<A>(ctx, dcandidate_) + begin * candidate_.row());
+      candidate_.Multiply(WorkspaceAt<X>(ctx, factors_n_) + begin * width, end - begin,
+                          WorkspaceAt<X>(ctx, packed_n_),
+                          WorkspaceAt<A>(ctx, dcandidate_) + begin * candidate_.row());
       for (int64_t n = begin; n < end; ++n) ResetStep(ctx, rows, i, n);
-      sigmoids_.Multiply(StepMemory::At<X>(ctx, factors_) + begin * 2 * width, end - begin,
-                         StepMemory::At<X>(ctx, packed_), through + begin * sigmoids_.row());
+      sigmoids_.Multiply(WorkspaceAt<X>(ctx, factors_) + begin * 2 * width, end - begin,
+                         WorkspaceAt<X>(ctx, packed_), through + begin * sigmoids_.row());
       for (int64_t n = begin; n < end; ++n) {
         AddRow(through + n * sigmoids_.row(), width, dh + n * width);
         ScaleBy(rows.Cont(i, n), width, dh + n * width);
       }
     }
-    for (int64_t n = begin; n < end && ctx.has_output(Op::kDh0); ++n)
-      ConvertRow(dh + n * width, width, ctx.output(Op::kDh0).as<T>() + n * width);
+    for (int64_t n = begin; n < end; ++n) StoreState<T>(ctx, Op::kDh0, n, width, dh + n * width);
   }
 
   BackRows<A, X> RowsOf(const KernelContext& ctx, const StepRows<T, X>& rows, int64_t i,
@@ -201,21 +200,21 @@ class Backward {
     return {gate(0),
             gate(1),
             gate(2),
-            StepMemory::At<X>(ctx, hidden_) + n * width,
-            StepMemory::At<A>(ctx, dh_) + n * width,
-            StepMemory::At<A>(ctx, dcandidate_) + n * candidate_.row(),
-            StepMemory::At<A>(ctx, dsigmoids_) + n * 2 * width};
+            WorkspaceAt<X>(ctx, hidden_) + n * width,
+            WorkspaceAt<A>(ctx, dh_) + n * width,
+            WorkspaceAt<A>(ctx, dcandidate_) + n * candidate_.row(),
+            WorkspaceAt<A>(ctx, dsigmoids_) + n * 2 * width};
   }
 
   void BeginStep(const KernelContext& ctx, const StepRows<T, X>& rows, int64_t i, int64_t n) const {
     const int64_t width = op_.width;
     const BackRows<A, X> row = RowsOf(ctx, rows, i, n);
-    X* hidden = StepMemory::At<X>(ctx, hidden_) + n * width;
+    X* hidden = WorkspaceAt<X>(ctx, hidden_) + n * width;
     rows.Hidden(ctx.input(Op::kH).as<const T>(), i, n, hidden,
                 rows.template Out<T>(Op::kHidden, i, n, width));
     if (const T* dy = rows.template In<T>(Op::kDh, i, n, width)) AddRow(dy, width, row.dh);
     row.Begin(width);
-    ScaleRow(row.dcandidate, width, A(1), StepMemory::At<X>(ctx, factors_n_) + n * width,
+    ScaleRow(row.dcandidate, width, A(1), WorkspaceAt<X>(ctx, factors_n_) + n * width,
              rows.template Out<T>(Op::kDGates + 2, i, n, width));
   }
 
@@ -223,19 +222,19 @@ class Backward {
     const int64_t width = op_.width;
     const BackRows<A, X> row = RowsOf(ctx, rows, i, n);
     row.Reset(width);
-    X* factors = StepMemory::At<X>(ctx, factors_) + n * 2 * width;
+    X* factors = WorkspaceAt<X>(ctx, factors_) + n * 2 * width;
     for (int which = 0; which < 2; ++which) {
       ScaleRow(row.dsigmoids + which * width, width, A(1), factors + which * width,
                rows.template Out<T>(Op::kDGates + which, i, n, width));
     }
     // Its factors are not needed: those of the candidate have been used.
     if (T* reset = rows.template Out<T>(Op::kReset, i, n, width))
-      ResetRow(row.r, row.hidden, width, StepMemory::At<X>(ctx, factors_n_) + n * width, reset);
+      ResetRow(row.r, row.hidden, width, WorkspaceAt<X>(ctx, factors_n_) + n * width, reset);
   }
 
   const Op op_;
   const RowProduct<X> sigmoids_, candidate_;
-  StepMemory memory_;
+  WorkspaceLayout memory_;
   const size_t packed_, packed_n_, hidden_, factors_, factors_n_, dh_, dsigmoids_, dcandidate_,
       through_;
 };

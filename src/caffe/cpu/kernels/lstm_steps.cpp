@@ -26,7 +26,7 @@ class Forward {
   size_t workspace_bytes() const { return memory_.bytes(); }
 
   void Run(const KernelContext& ctx) const {
-    X* packed = StepMemory::At<X>(ctx, packed_);
+    X* packed = WorkspaceAt<X>(ctx, packed_);
     product_.Clear(packed);
     product_.PackByThreads(ctx.input(Op::kWeights).as<const T>(), op_.width, 4 * op_.width, 1,
                            op_.width, 0, 0, packed);
@@ -37,14 +37,14 @@ class Forward {
   void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
     const int64_t width = op_.width;
     const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
-    X* hidden = StepMemory::At<X>(ctx, hidden_);
-    A *sums = StepMemory::At<A>(ctx, sums_), *c = StepMemory::At<A>(ctx, c_),
-      *h = StepMemory::At<A>(ctx, h_);
+    X* hidden = WorkspaceAt<X>(ctx, hidden_);
+    A *sums = WorkspaceAt<A>(ctx, sums_), *c = WorkspaceAt<A>(ctx, c_),
+      *h = WorkspaceAt<A>(ctx, h_);
     for (int64_t n = begin; n < end; ++n) LoadState(ctx, Op::kC0, n, width, c + n * width);
     for (int64_t i = 0; i < op_.steps; ++i) {
       for (int64_t n = begin; n < end; ++n)
         rows.Hidden(ctx.output(Op::kH).as<T>(), i, n, hidden + n * width, nullptr);
-      product_.Multiply(hidden + begin * width, end - begin, StepMemory::At<X>(ctx, packed_),
+      product_.Multiply(hidden + begin * width, end - begin, WorkspaceAt<X>(ctx, packed_),
                         sums + begin * product_.row());
       for (int64_t n = begin; n < end; ++n) {
         A* gates = sums + n * product_.row();
@@ -59,18 +59,15 @@ class Forward {
       }
     }
     for (int64_t n = begin; n < end; ++n) {
-      if (ctx.has_output(Op::kHLast)) {
-        ConvertRow(rows.template Out<T>(Op::kH, op_.steps - 1, n, width), width,
-                   ctx.output(Op::kHLast).as<A>() + n * width);
-      }
-      if (ctx.has_output(Op::kCLast))
-        ConvertRow(c + n * width, width, ctx.output(Op::kCLast).as<A>() + n * width);
+      StoreState<A>(ctx, Op::kHLast, n, width,
+                    rows.template Out<T>(Op::kH, op_.steps - 1, n, width));
+      StoreState<A>(ctx, Op::kCLast, n, width, c + n * width);
     }
   }
 
   const Op op_;
   const RowProduct<X> product_;
-  StepMemory memory_;
+  WorkspaceLayout memory_;
   const size_t packed_, hidden_, sums_, c_, h_;
 };
 
@@ -94,11 +91,11 @@ class Backward {
   size_t workspace_bytes() const { return memory_.bytes(); }
 
   void Run(const KernelContext& ctx) const {
-    X* packed = StepMemory::At<X>(ctx, packed_);
+    X* packed = WorkspaceAt<X>(ctx, packed_);
     product_.Clear(packed);
     product_.PackByThreads(ctx.input(Op::kWeights).as<const T>(), 4 * op_.width, op_.width,
                            op_.width, 1, 0, 0, packed);
-    std::fill_n(StepMemory::At<A>(ctx, zeros_), op_.width, A(0));
+    std::fill_n(WorkspaceAt<A>(ctx, zeros_), op_.width, A(0));
     ParallelFor(op_.items, 1, [&](int64_t begin, int64_t end) { RunItems(ctx, begin, end); });
   }
 
@@ -106,52 +103,50 @@ class Backward {
   void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
     const int64_t width = op_.width;
     const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
-    X* factors = StepMemory::At<X>(ctx, factors_);
-    A *dh = StepMemory::At<A>(ctx, dh_), *dc = StepMemory::At<A>(ctx, dc_);
+    X* factors = WorkspaceAt<X>(ctx, factors_);
+    A *dh = WorkspaceAt<A>(ctx, dh_), *dc = WorkspaceAt<A>(ctx, dc_);
     for (int64_t n = begin; n < end; ++n) {
       LoadState(ctx, Op::kDhLast, n, width, dh + n * product_.row());
       LoadState(ctx, Op::kDcLast, n, width, dc + n * width);
     }
     for (int64_t i = op_.steps; i-- > 0;) {
       for (int64_t n = begin; n < end; ++n) StepBack(ctx, rows, i, n);
-      product_.Multiply(factors + begin * 4 * width, end - begin, StepMemory::At<X>(ctx, packed_),
+      product_.Multiply(factors + begin * 4 * width, end - begin, WorkspaceAt<X>(ctx, packed_),
                         dh + begin * product_.row());
       for (int64_t n = begin; n < end; ++n)
         ScaleBy(rows.Cont(i, n), width, dh + n * product_.row());
     }
     for (int64_t n = begin; n < end; ++n) {
-      if (ctx.has_output(Op::kDh0))
-        ConvertRow(dh + n * product_.row(), width, ctx.output(Op::kDh0).as<T>() + n * width);
-      if (ctx.has_output(Op::kDc0))
-        ConvertRow(dc + n * width, width, ctx.output(Op::kDc0).as<T>() + n * width);
+      StoreState<T>(ctx, Op::kDh0, n, width, dh + n * product_.row());
+      StoreState<T>(ctx, Op::kDc0, n, width, dc + n * width);
     }
   }
 
   // The gradients of the gates' inputs, and dc of the step before.
   void StepBack(const KernelContext& ctx, const StepRows<T, X>& rows, int64_t i, int64_t n) const {
     const int64_t width = op_.width, gates = 4 * width;
-    rows.Hidden(ctx.input(Op::kH).as<const T>(), i, n, StepMemory::At<X>(ctx, hidden_) + n * width,
+    rows.Hidden(ctx.input(Op::kH).as<const T>(), i, n, WorkspaceAt<X>(ctx, hidden_) + n * width,
                 rows.template Out<T>(Op::kHidden, i, n, width));
-    A* dh = StepMemory::At<A>(ctx, dh_) + n * product_.row();
+    A* dh = WorkspaceAt<A>(ctx, dh_) + n * product_.row();
     if (const T* dy = rows.template In<T>(Op::kDh, i, n, width)) AddRow(dy, width, dh);
     const A* c_prev = i > 0                    ? rows.template In<A>(Op::kC, i - 1, n, width)
                       : ctx.has_input(Op::kC0) ? ctx.input(Op::kC0).as<const A>() + n * width
-                                               : StepMemory::At<A>(ctx, zeros_);
-    A *dc = StepMemory::At<A>(ctx, dc_) + n * width,
-      *dgates = StepMemory::At<A>(ctx, dgates_) + n * gates;
+                                               : WorkspaceAt<A>(ctx, zeros_);
+    A *dc = WorkspaceAt<A>(ctx, dc_) + n * width,
+      *dgates = WorkspaceAt<A>(ctx, dgates_) + n * gates;
     LstmCellGrad(rows.template In<A>(Op::kGates, i, n, gates), width, rows.Cont(i, n), c_prev,
                  rows.template In<A>(Op::kC, i, n, width), dc, dh, dc, dgates);
     const auto most = static_cast<A>(op_.clipping_threshold);
     if (most != 0) {
       for (int64_t k = 0; k < gates; ++k) dgates[k] = std::min(std::max(dgates[k], -most), most);
     }
-    ScaleRow(dgates, gates, A(1), StepMemory::At<X>(ctx, factors_) + n * gates,
+    ScaleRow(dgates, gates, A(1), WorkspaceAt<X>(ctx, factors_) + n * gates,
              rows.template Out<T>(Op::kDGates, i, n, gates));
   }
 
   const Op op_;
   const RowProduct<X> product_;
-  StepMemory memory_;
+  WorkspaceLayout memory_;
   const size_t packed_, hidden_, dgates_, factors_, dh_, dc_, zeros_;
 };
 

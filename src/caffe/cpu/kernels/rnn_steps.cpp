@@ -24,7 +24,7 @@ class Forward {
   size_t workspace_bytes() const { return memory_.bytes(); }
 
   void Run(const KernelContext& ctx) const {
-    X* packed = StepMemory::At<X>(ctx, packed_);
+    X* packed = WorkspaceAt<X>(ctx, packed_);
     product_.Clear(packed);
     product_.PackByThreads(ctx.input(Op::kWeights).as<const T>(), op_.width, op_.width, 1,
                            op_.width, 0, 0, packed);
@@ -35,12 +35,12 @@ class Forward {
   void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
     const int64_t width = op_.width;
     const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
-    X* hidden = StepMemory::At<X>(ctx, hidden_);
-    A* sums = StepMemory::At<A>(ctx, sums_);
+    X* hidden = WorkspaceAt<X>(ctx, hidden_);
+    A* sums = WorkspaceAt<A>(ctx, sums_);
     for (int64_t i = 0; i < op_.steps; ++i) {
       for (int64_t n = begin; n < end; ++n)
         rows.Hidden(ctx.output(Op::kH).as<T>(), i, n, hidden + n * width, nullptr);
-      product_.Multiply(hidden + begin * width, end - begin, StepMemory::At<X>(ctx, packed_),
+      product_.Multiply(hidden + begin * width, end - begin, WorkspaceAt<X>(ctx, packed_),
                         sums + begin * product_.row());
       for (int64_t n = begin; n < end; ++n) {
         A* sum = sums + n * product_.row();
@@ -49,15 +49,15 @@ class Forward {
         ConvertRow(sum, width, rows.template Out<T>(Op::kH, i, n, width));
       }
     }
-    for (int64_t n = begin; n < end && ctx.has_output(Op::kHLast); ++n) {
-      ConvertRow(rows.template Out<T>(Op::kH, op_.steps - 1, n, width), width,
-                 ctx.output(Op::kHLast).as<A>() + n * width);
+    for (int64_t n = begin; n < end; ++n) {
+      StoreState<A>(ctx, Op::kHLast, n, width,
+                    rows.template Out<T>(Op::kH, op_.steps - 1, n, width));
     }
   }
 
   const Op op_;
   const RowProduct<X> product_;
-  StepMemory memory_;
+  WorkspaceLayout memory_;
   const size_t packed_, hidden_, sums_;
 };
 
@@ -87,7 +87,7 @@ class Backward {
   size_t workspace_bytes() const { return memory_.bytes(); }
 
   void Run(const KernelContext& ctx) const {
-    X* packed = StepMemory::At<X>(ctx, packed_);
+    X* packed = WorkspaceAt<X>(ctx, packed_);
     product_.Clear(packed);
     product_.PackByThreads(ctx.input(Op::kWeights).as<const T>(), op_.width, op_.width, op_.width,
                            1, 0, 0, packed);
@@ -98,8 +98,8 @@ class Backward {
   void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
     const int64_t width = op_.width;
     const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
-    X *hidden = StepMemory::At<X>(ctx, hidden_), *factors = StepMemory::At<X>(ctx, factors_);
-    A* all_dh = StepMemory::At<A>(ctx, dh_);
+    X *hidden = WorkspaceAt<X>(ctx, hidden_), *factors = WorkspaceAt<X>(ctx, factors_);
+    A* all_dh = WorkspaceAt<A>(ctx, dh_);
     for (int64_t n = begin; n < end; ++n)
       LoadState(ctx, Op::kDhLast, n, width, all_dh + n * product_.row());
     for (int64_t i = op_.steps; i-- > 0;) {
@@ -112,18 +112,18 @@ class Backward {
         ScaleRow(dh, width, A(1), factors + n * width,
                  rows.template Out<T>(Op::kDProducts, i, n, width));
       }
-      product_.Multiply(factors + begin * width, end - begin, StepMemory::At<X>(ctx, packed_),
+      product_.Multiply(factors + begin * width, end - begin, WorkspaceAt<X>(ctx, packed_),
                         all_dh + begin * product_.row());
       for (int64_t n = begin; n < end; ++n)
         ScaleBy(rows.Cont(i, n), width, all_dh + n * product_.row());
     }
-    for (int64_t n = begin; n < end && ctx.has_output(Op::kDh0); ++n)
-      ConvertRow(all_dh + n * product_.row(), width, ctx.output(Op::kDh0).as<T>() + n * width);
+    for (int64_t n = begin; n < end; ++n)
+      StoreState<T>(ctx, Op::kDh0, n, width, all_dh + n * product_.row());
   }
 
   const Op op_;
   const RowProduct<X> product_;
-  StepMemory memory_;
+  WorkspaceLayout memory_;
   const size_t packed_, hidden_, factors_, dh_;
 };
 

@@ -5,12 +5,20 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <type_traits>
 
 #include "caffe/cpu/kernels/pixel_sums.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/cpu/processor.hpp"
 
 namespace caffe::cpu {
+
+// to[d] = from[d] in another type.
+template <typename From, typename To>
+CAFFE_CPU_CLONES void ConvertRow(const From* from, int64_t count, To* to) {
+  for (int64_t d = 0; d < count; ++d) to[d] = To(static_cast<Accum<From>>(from[d]));
+}
 
 // The rows that are multiplied, and the products: `step` numbers apart.
 template <typename N>
@@ -180,6 +188,33 @@ void RowProduct<X>::Multiply(RowsAt<const X> x, int64_t rows, int64_t used, cons
     if constexpr (!std::is_same_v<X, bfloat16>)
       row_product::MultiplyPanel(x, rows, used, panel_begin, adds, to);
   }
+}
+
+// Calls fn(TypeTag<T>{}, TypeTag<X>{}) with the types of the data and of factors.
+template <typename Fn>
+decltype(auto) VisitFactors(DType type, bool multiplies_pairs, const Fn& fn) {
+  switch (type) {
+    case DType::kDouble:
+      return fn(TypeTag<double>{}, TypeTag<double>{});
+    case DType::kBFloat16:
+      if (multiplies_pairs) return fn(TypeTag<bfloat16>{}, TypeTag<bfloat16>{});
+      return fn(TypeTag<bfloat16>{}, TypeTag<float>{});
+    case DType::kFloat16:
+      return fn(TypeTag<float16>{}, TypeTag<float>{});
+    default:
+      return fn(TypeTag<float>{}, TypeTag<float>{});
+  }
+}
+
+// The kernel Kernels<T, X> for an op whose data has this type.
+template <template <typename, typename> class Kernels, typename Op>
+Kernel MakeForFactors(const Op& op, DType type, bool multiplies_pairs) {
+  return VisitFactors(type, multiplies_pairs,
+                      [&]<typename T, typename X>(TypeTag<T>, TypeTag<X>) -> Kernel {
+                        auto kernel = std::make_shared<Kernels<T, X>>(op);
+                        return {"", [kernel](const KernelContext& ctx) { kernel->Run(ctx); },
+                                kernel->workspace_bytes()};
+                      });
 }
 
 }  // namespace caffe::cpu

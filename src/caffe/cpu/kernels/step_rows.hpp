@@ -3,40 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "caffe/cpu/kernels/row_product.hpp"
+#include "caffe/cpu/workspace_layout.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/recurrence.hpp"
 
 namespace caffe::cpu {
-
-// Parts of a kernel's workspace, in whole cache lines.
-class StepMemory {
- public:
-  // Returns the offset of `count` numbers.
-  template <typename N>
-  size_t Add(int64_t count) {
-    const size_t offset = bytes_;
-    bytes_ += (static_cast<size_t>(count) * sizeof(N) + 63) / 64 * 64;
-    return offset;
-  }
-  size_t bytes() const { return bytes_; }
-  template <typename N>
-  static N* At(const KernelContext& ctx, size_t offset) {
-    return reinterpret_cast<N*>(static_cast<char*>(ctx.workspace) + offset);
-  }
-
- private:
-  size_t bytes_ = 0;
-};
-
-// to[d] = from[d] in another type.
-template <typename From, typename To>
-CAFFE_CPU_CLONES void ConvertRow(const From* from, int64_t count, To* to) {
-  for (int64_t d = 0; d < count; ++d) to[d] = To(static_cast<Accum<From>>(from[d]));
-}
 
 // sums[d] += x[d]
 template <typename T, typename A>
@@ -120,6 +94,12 @@ void LoadState(const KernelContext& ctx, int input, int64_t n, int64_t width, A*
   }
 }
 
+// Stores a state or its gradient, if the node has that output.
+template <typename N, typename A>
+void StoreState(const KernelContext& ctx, int output, int64_t n, int64_t width, const A* row) {
+  if (ctx.has_output(output)) ConvertRow(row, width, ctx.output(output).as<N>() + n * width);
+}
+
 // Nothing if the kernels of this file can serve a recurrence: its exact operands, `inputs` and
 // `outputs`, must have the type of the arithmetic.
 inline std::optional<Refusal> WhyNotRows(const ops::Recurrence& sizes, const KernelRequest& request,
@@ -139,32 +119,11 @@ inline std::optional<Refusal> WhyNotRows(const ops::Recurrence& sizes, const Ker
   return std::nullopt;
 }
 
-// Calls fn(TypeTag<T>{}, TypeTag<X>{}) with the types of the data and of factors.
-template <typename Fn>
-decltype(auto) VisitFactors(DType type, bool multiplies_pairs, const Fn& fn) {
-  switch (type) {
-    case DType::kDouble:
-      return fn(TypeTag<double>{}, TypeTag<double>{});
-    case DType::kBFloat16:
-      if (multiplies_pairs) return fn(TypeTag<bfloat16>{}, TypeTag<bfloat16>{});
-      return fn(TypeTag<bfloat16>{}, TypeTag<float>{});
-    case DType::kFloat16:
-      return fn(TypeTag<float16>{}, TypeTag<float>{});
-    default:
-      return fn(TypeTag<float>{}, TypeTag<float>{});
-  }
-}
-
 // The kernel Steps<T, X> for an op, whose results `exact` have the type of the arithmetic.
 template <template <typename, typename> class Steps, typename Op>
 KernelOrRefusal MakeSteps(const Op& op, const KernelRequest& request, OperandSet exact) {
   if (const auto refusal = WhyNotRows(op, request, Op::kExactInputs, exact)) return *refusal;
-  return VisitFactors(request.inputs[0].dtype, CanMultiplyPairs(op.width),
-                      [&]<typename T, typename X>(TypeTag<T>, TypeTag<X>) -> KernelOrRefusal {
-                        auto steps = std::make_shared<Steps<T, X>>(op);
-                        return Kernel{"", [steps](const KernelContext& ctx) { steps->Run(ctx); },
-                                      steps->workspace_bytes()};
-                      });
+  return MakeForFactors<Steps>(op, request.inputs[0].dtype, CanMultiplyPairs(op.width));
 }
 
 }  // namespace caffe::cpu

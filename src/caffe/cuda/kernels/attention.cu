@@ -93,23 +93,28 @@ struct AttentionWeights {
   }
 };
 
-// y of a row and an element.
+// An element of a row, the sum of `factors` times the values or, without `of_values`, times the
+// keys: of weights times values it is y, of the gradients of scores times keys it is dq.
 template <typename T>
-struct AttentionValues {
+struct AttentionRowSums {
   using A = Accum<T>;
   AttentionPart part;
-  const A* weights;
-  const T* v;
-  T* y;
+  bool of_values;
+  const A* factors;
+  const T* rows;
+  T* to;
 
   __device__ void operator()(int64_t i) const {
     int64_t d, at;
-    const int64_t row = Divide(i, part.op.value_width, &d), head = part.HeadOf(row, &at);
-    const int64_t item = part.Item(head), kv_head = part.KvHead(head);
+    const int64_t row = Divide(i, of_values ? part.op.value_width : part.op.width, &d);
+    const int64_t head = part.HeadOf(row, &at), item = part.Item(head);
+    const int64_t kv_head = part.KvHead(head);
     A sum = 0;
-    for (int64_t key = 0; key < part.op.keys; ++key)
-      sum += weights[row * part.op.keys + key] * Wide(v[part.V(item, kv_head, key) + d]);
-    y[part.Y(head, at) + d] = T(sum);
+    for (int64_t key = 0; key < part.op.keys; ++key) {
+      const int64_t first = of_values ? part.V(item, kv_head, key) : part.K(item, kv_head, key);
+      sum += factors[row * part.op.keys + key] * Wide(rows[first + d]);
+    }
+    to[(of_values ? part.Y(head, at) : part.Q(head, at)) + d] = T(sum);
   }
 };
 
@@ -136,25 +141,6 @@ struct AttentionScoreGradients {
       const A dweight = Dot(dy + first, v + part.V(item, kv_head, key), part.op.value_width);
       dscores[i] = weights[i] * (dweight - delta) * static_cast<A>(part.op.scale);
     }
-  }
-};
-
-template <typename T>
-struct AttentionQueryGradients {
-  using A = Accum<T>;
-  AttentionPart part;
-  const A* dscores;
-  const T* k;
-  T* dq;
-
-  __device__ void operator()(int64_t i) const {
-    int64_t d, at;
-    const int64_t row = Divide(i, part.op.width, &d), head = part.HeadOf(row, &at);
-    const int64_t item = part.Item(head), kv_head = part.KvHead(head);
-    A sum = 0;
-    for (int64_t key = 0; key < part.op.keys; ++key)
-      sum += dscores[row * part.op.keys + key] * Wide(k[part.K(item, kv_head, key) + d]);
-    dq[part.Q(head, at) + d] = T(sum);
   }
 };
 
@@ -253,7 +239,7 @@ KernelOrRefusal MakeAttention(const ops::Attention& op, const KernelRequest& req
         ForRows(ctx, {rows, op.keys, 1},
                 AttentionWeights<T>{part, in(Op::kQ), in(Op::kK), mask, lse, true, weights});
         ForEach(ctx, rows * op.value_width,
-                AttentionValues<T>{part, weights, in(Op::kV), ctx.output(Op::kY).as<T>()});
+                AttentionRowSums<T>{part, true, weights, in(Op::kV), ctx.output(Op::kY).as<T>()});
       });
     };
     return Kernel{"", run, static_cast<size_t>(parts.scores()) * sizeof(A)};
@@ -287,7 +273,7 @@ KernelOrRefusal MakeAttentionGrad(const ops::AttentionGrad& op, const KernelRequ
         if (ctx.has_output(Op::kDq)) {
           ForEach(
               ctx, rows * op.width,
-              AttentionQueryGradients<T>{part, dscores, in(Op::kK), ctx.output(Op::kDq).as<T>()});
+              AttentionRowSums<T>{part, false, dscores, in(Op::kK), ctx.output(Op::kDq).as<T>()});
         }
         const int64_t kv_heads = std::max<int64_t>(part.heads / op.group(), 1);
         ForEach(ctx, kv_heads * op.keys * op.width,
