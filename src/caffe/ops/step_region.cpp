@@ -209,9 +209,46 @@ void StepRegion::Add(Op op, Tensors inputs, Tensors outputs) {
   region_.members.push_back({std::move(op), std::move(inputs), std::move(outputs)});
 }
 
+DType StepRegion::TypeOf(const Fused::Place& place) const {
+  const auto i = static_cast<size_t>(place.index);
+  if (place.kind == Fused::Place::Kind::kInput) return inputs_[i].desc.dtype;
+  if (place.kind == Fused::Place::Kind::kOutput) return outputs_[i].desc.dtype;
+  return *region_.inner[i].dtype;
+}
+
+void StepRegion::Replace(const Fused::Place& from, const Fused::Place& to) {
+  for (Fused::Member& member : region_.members) {
+    std::ranges::replace(member.inputs, from, to);
+    std::ranges::replace(member.outputs, from, to);
+  }
+}
+
+void StepRegion::DropCopies() {
+  using Kind = Fused::Place::Kind;
+  std::vector<Fused::Member>& members = region_.members;
+  for (size_t i = 0; i < members.size();) {
+    const bool is_copy = members[i].op.As<Cast>() != nullptr &&
+                         TypeOf(members[i].inputs[0]) == TypeOf(members[i].outputs[0]);
+    const Fused::Place from = is_copy ? members[i].inputs[0] : Fused::Place();
+    const Fused::Place to = is_copy ? members[i].outputs[0] : Fused::Place();
+    if (to.kind != Kind::kInner && from.kind != Kind::kInner) {
+      ++i;
+      continue;
+    }
+    members.erase(members.begin() + static_cast<ptrdiff_t>(i));
+    // An inner tensor becomes the other one of the two.
+    if (to.kind == Kind::kInner) {
+      Replace(to, from);
+    } else {
+      Replace(from, to);
+    }
+  }
+}
+
 KernelOrRefusal StepRegion::Finish() {
   if (sizes_.steps * sizes_.items * sizes_.width == 0) return Refusal{"no rows"};
   for (Fused::Member& member : last_members_) region_.members.push_back(std::move(member));
+  DropCopies();
   auto iterations = std::make_shared<Iterations>();
   iterations->count = sizes_.steps;
   iterations->offset = workspace_bytes_;

@@ -73,6 +73,10 @@ class StepRegion {
     return static_cast<size_t>(i) < request_.outputs.size() && request_.outputs[i].present;
   }
   OperandDesc Rows(int64_t columns, DType type) const;
+  DType TypeOf(const Fused::Place& place) const;
+  void Replace(const Fused::Place& from, const Fused::Place& to);
+  // Removes conversions between equal types, as there are many where data is not in 16 bits.
+  void DropCopies();
   // `copies` tensors in the workspace, which iterations take in turn.
   StepTensor InWorkspace(const OperandDesc& desc, int64_t copies);
   // The input in this form, or 0; ready before the first iteration.
