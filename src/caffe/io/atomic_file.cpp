@@ -16,6 +16,7 @@
 
 #include "caffe/core/file_descriptor.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/open_error.hpp"
 
 namespace caffe {
 namespace {
@@ -245,10 +246,7 @@ void RequireNoPipe(const std::string& path) {
 std::string ReadFile(const std::string& path, uint64_t most_bytes) {
   // Non-blocking, because a pipe without a writer could block forever.
   const FileDescriptor file = Open(path, O_RDONLY | O_NONBLOCK);
-  if (!file) {
-    const int error = errno;
-    throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
-  }
+  if (!file) throw OpenError(path, errno);
   // A file that is not a regular file may be endless (/dev/zero).
   constexpr uint64_t kMostOfADevice = uint64_t{2} << 30;
   struct stat status = {};

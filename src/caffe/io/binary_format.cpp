@@ -15,6 +15,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/message_size.hpp"
+#include "caffe/io/open_error.hpp"
 
 namespace caffe {
 namespace {
@@ -50,7 +51,7 @@ void ReadBinaryProto(const std::string& path, google::protobuf::Message* message
   RequireNoPipe(path);
   errno = 0;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) throw IoError(StrCat(path, ": cannot open: ", ErrnoText(errno)));
+  if (!file) throw OpenError(path, errno);
   const auto end = file.tellg();
   if (end < 0 || static_cast<uint64_t>(end) > static_cast<uint64_t>(INT64_MAX) - 1) {
     throw IoError(path + ": cannot read: not a plain file");

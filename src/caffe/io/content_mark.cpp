@@ -12,6 +12,7 @@
 #include "caffe/core/hash.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "caffe/io/open_error.hpp"
 
 namespace caffe {
 namespace {
@@ -38,8 +39,7 @@ std::string_view ReadBlock(int descriptor, uint64_t offset, const std::string& p
 FileDescriptor OpenToRead(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor >= 0) return FileDescriptor(descriptor);
-  const int error = errno;
-  throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
+  throw OpenError(path, errno);
 }
 
 }  // namespace

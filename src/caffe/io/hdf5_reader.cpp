@@ -17,6 +17,7 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/hdf5_files.hpp"
 #include "caffe/io/hdf5_messages.hpp"
+#include "caffe/io/open_error.hpp"
 
 namespace caffe {
 namespace {
@@ -153,10 +154,7 @@ Hdf5Reader::Hdf5Reader(const std::string& path) {
   throw Unsupported(path + ": this build has no HDF5; configure with -DCAFFE_HDF5=ON");
 #endif
   // The library's own text for a missing file does not say that it is missing.
-  if (access(path.c_str(), R_OK) != 0) {
-    const int error = errno;
-    throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
-  }
+  if (access(path.c_str(), R_OK) != 0) throw OpenError(path, errno);
   RequireNoPipe(path);
   impl_ = std::make_unique<Impl>(path);
   impl_->Receive([](Hdf5Answer, const std::string&) {});  // throws if it could not be opened
