@@ -117,6 +117,12 @@ TEST_F(CommandLineTest, AUsersDefaultsHoldWhereNothingElseIsGiven) {
   ::unsetenv("CAFFE_CONFIG");
 }
 
+TEST_F(CommandLineTest, CommandsAreListedByPurpose) {
+  EXPECT_THAT(
+      Run("help").output,
+      ContainsRegex("\nTrain a model:\n(  .*\n)+\nUse and score it:\n(  .*\n)*  classify "));
+}
+
 TEST_F(CommandLineTest, HelpIsNoError) {
   const Outcome help = Run("help");
   for (const char* words : {"", "-h", "-help", "--help"}) {

@@ -105,18 +105,45 @@ TEST_F(ModelFolderTest, WeightsOfAnotherNetSayHowToRenewTheDeployNet) {
             HasSubstr("the file has shape 3x72, the net 2x72"), Not(HasSubstr("from scratch"))));
 }
 
+TEST_F(ModelFolderTest, CommandsTakeTheSolverOrTheNetThatTheyNeed) {
+  Make("m");
+  std::ofstream(folder_.path("m/train_val.prototxt")) << R"(
+    name: "line"
+    layer { name: "data" type: "DummyData" top: "data" top: "wanted"
+      dummy_data_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 } shape { dim: 1 dim: 2 } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+      inner_product_param { num_output: 2 } }
+    layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "wanted" top: "loss" })";
+  EXPECT_THAT(Run("test m").output, HasSubstr("m: holds no weights yet"));
+  Weigh("m/snapshots/m_best.caffemodel");
+  for (const char* command :
+       {"plan m", "plan --solver=m", "time m --iterations=1", "time m --iterations=1 --phase=test",
+        "test m --iterations=1", "find-lr m --iterations=10 --svg=rates.svg"}) {
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.status, 0) << command << "\n" << outcome.output;
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("rates.svg")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("m/rates.svg")));
+}
+
 TEST_F(ModelFolderTest, CommandsThatTakeAFileSayWhichToGive) {
   Make("m");
-  for (const char* command : {"plan m", "time m", "test m", "compile m --output=x",
-                              "calibrate m --weights=w --output=x", "check-layer m"}) {
-    EXPECT_THAT(Run(command).output,
-                HasSubstr("m: is a folder; give a file. Paths in a model's folder begin there: cd "
-                          "m and give train_val.prototxt"))
+  for (const char* command : {"compile m --output=x", "check-layer m", "test m,m --weights=w"}) {
+    EXPECT_THAT(Run(command).output, HasSubstr("m: is a folder; give a file. Paths in a model's "
+                                               "folder begin there: cd m and give "
+                                               "train_val.prototxt"))
         << command;
   }
-  for (const char* command : {"find-lr m", "plan --solver=m"}) {
-    EXPECT_THAT(Run(command).output, HasSubstr("cd m and give solver.prototxt")) << command;
-  }
+}
+
+TEST_F(ModelFolderTest, AMistypedNameIsAnsweredByTheNearestBesideIt) {
+  Make("photos_model");
+  EXPECT_THAT(Run("train photo_model").output,
+              HasSubstr("photo_model: cannot open: No such file or directory; did you mean "
+                        "'photos_model'?"));
+  EXPECT_THAT(Run("plan photos_model/solvr.prototxt").output,
+              HasSubstr("; did you mean 'photos_model/solver.prototxt'?"));
+  EXPECT_THAT(Run("train far_away.prototxt").output, Not(HasSubstr("did you mean")));
 }
 
 }  // namespace

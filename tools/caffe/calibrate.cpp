@@ -5,6 +5,7 @@
 
 #include "caffe/error.hpp"
 #include "tools/caffe/command.hpp"
+#include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/options.hpp"
 #include "tools/caffe/python_program.hpp"
 
@@ -37,7 +38,7 @@ class Calibrate : public Command {
 
   void Run() override {
     RequireModel(model_);
-    RequireNoFolder(model_, "train_val.prototxt");
+    EnterFolderToTest(&model_, {&output_}, &weights_);
     Require(!weights_.empty(), "--weights is missing; give the .caffemodel to calibrate");
     Require(!output_.empty(), "--output is missing; give the file to write");
     std::vector<std::string> words;
@@ -60,7 +61,8 @@ class Calibrate : public Command {
 
 const CommandRegistrar<Calibrate> calibrate_registrar(
     "calibrate",
-    {.summary = "measure the ranges that a net's blobs need in 8 bits",
+    {.purpose = Purpose::kConvert,
+     .summary = "measure the ranges that a net's blobs need in 8 bits",
      .about = "Runs a net on batches of its TEST data, looks at the numbers of each blob, and "
               "writes the ranges that 8 bits should hold to a file for --precision int8 and caffe "
               "export --int8. Needs "

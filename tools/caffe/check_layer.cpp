@@ -140,7 +140,8 @@ class CheckLayer : public Command {
 
 const CommandRegistrar<CheckLayer> check_layer_registrar(
     "check-layer",
-    {.summary = "compare a layer's gradients with finite differences",
+    {.purpose = Purpose::kInspect,
+     .summary = "compare a layer's gradients with finite differences",
      .about = "Runs a small net with random inputs forward and backward and compares the gradients "
               "of its inputs and parameters with differences of forward. The exit status is 1 "
               "where one is off.",

@@ -91,7 +91,8 @@ class Classify : public AskCommand {
 
 const CommandRegistrar<Classify> classify_registrar(
     "classify",
-    {.summary = "say what images show",
+    {.purpose = Purpose::kUse,
+     .summary = "say what images show",
      .about = "Runs images, or the frames of a video or a camera, through a net for classification "
               "and prints the likeliest classes of each. Images that cannot be read are named, and "
               "the exit status is then 1.",

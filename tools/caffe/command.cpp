@@ -27,6 +27,24 @@ std::string HintFor(const std::string& name) {
 
 }  // namespace
 
+const char* HeadingOf(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::kTrain:
+      return "Train a model";
+    case Purpose::kUse:
+      return "Use and score it";
+    case Purpose::kData:
+      return "Make and check databases";
+    case Purpose::kConvert:
+      return "Convert models";
+    case Purpose::kInspect:
+      return "Look inside";
+    case Purpose::kProgram:
+      break;
+  }
+  return "This program";
+}
+
 const std::map<std::string, CommandEntry>& Commands() {
   return MutableCommands();
 }

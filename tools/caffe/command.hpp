@@ -22,7 +22,8 @@ namespace caffe::tools {
 //    private:
 //     std::string name_ = "world";
 //   };
-//   const CommandRegistrar<Hello> hello_registrar("hello", {.summary = "greet somebody"});
+//   const CommandRegistrar<Hello> hello_registrar(
+//       "hello", {.purpose = Purpose::kProgram, .summary = "greet somebody"});
 class Command {
  public:
   virtual ~Command() = default;
@@ -30,8 +31,15 @@ class Command {
   virtual void Run() = 0;
 };
 
+// What a command is for: the parts of the list of `caffe help`, in this order.
+enum class Purpose { kTrain, kUse, kData, kConvert, kInspect, kProgram };
+
+// The heading of a part of the list.
+const char* HeadingOf(Purpose purpose);
+
 // The text of `caffe help` about a command, without its options.
 struct CommandHelp {
+  Purpose purpose;
   std::string summary;   // one line for the list of commands
   std::string about;     // full sentences, without line breaks
   std::string examples;  // one per line

@@ -66,7 +66,8 @@ class Compile : public Command {
 
 const CommandRegistrar<Compile> compile_registrar(
     "compile",
-    {.summary = "write a net for the runtime library",
+    {.purpose = Purpose::kConvert,
+     .summary = "write a net for the runtime library",
      .about = "Compiles a net for inference, with its weights, to one file that libcortado_runtime "
               "runs: a library of a few megabytes without Caffe, protobuf or OpenCV, for x86-64 "
               "and Arm (docs/runtime.md). The shapes of the inputs are fixed.",

@@ -127,7 +127,8 @@ class Completion : public Command {
 
 const CommandRegistrar<Completion> completion_registrar(
     "completion",
-    {.summary = "print a shell's completion script",
+    {.purpose = Purpose::kProgram,
+     .summary = "print a shell's completion script",
      .about = "Prints a script by which bash or zsh completes commands, flags, their values and "
               "files with the Tab key. Put the first example into ~/.bashrc, the second into "
               "~/.zshrc after compinit.",

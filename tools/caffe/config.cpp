@@ -53,7 +53,8 @@ class Config : public Command {
 
 const CommandRegistrar<Config> config_registrar(
     "config",
-    {.summary = "show the user's defaults and where they come from",
+    {.purpose = Purpose::kProgram,
+     .summary = "show the user's defaults and where they come from",
      .about = "Shows the file of the user's defaults (CAFFE_CONFIG, or cortado/config.prototxt in "
               "~/.config), the flags and fields of solvers that it sets, and the variables of the "
               "environment that change what the program does.",

@@ -224,7 +224,8 @@ class DataBench : public Command {
 
 const CommandRegistrar<DataBench> data_bench_registrar(
     "data-bench",
-    {.summary = "measure the input pipeline alone, stage by stage",
+    {.purpose = Purpose::kData,
+     .summary = "measure the input pipeline alone, stage by stage",
      .about = "Measures in images per second how fast the data layers of a net are without the "
               "net behind them; of Data layers also each stage: reading, decoding, transforming.",
      .examples = "caffe data bench train_val.prototxt\n"

@@ -358,7 +358,8 @@ class DataExport : public Command {
 
 const CommandRegistrar<DataExport> data_export_registrar(
     "data-export",
-    {.summary = "write the images of a database into folders",
+    {.purpose = Purpose::kData,
+     .summary = "write the images of a database into folders",
      .about = "Writes the images of a database into a new folder, which has a folder for each "
               "label; caffe data import makes a database of it again. Compressed images are "
               "written byte for byte, raw ones as PNG, with the keys as names. Records that are no "

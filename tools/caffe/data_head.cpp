@@ -75,7 +75,8 @@ class DataHead : public Command {
 
 const CommandRegistrar<DataHead> data_head_registrar(
     "data-head",
-    {.summary = "show the first records of a database",
+    {.purpose = Purpose::kData,
+     .summary = "show the first records of a database",
      .about = "Shows key, label, shape (channels x height x width), encoding and size of records.",
      .examples = "caffe data head train_lmdb -n 10\n"
                  "caffe data head train_lmdb --json"});

@@ -210,7 +210,8 @@ class DataImport : public Command {
 
 const CommandRegistrar<DataImport> data_import_registrar(
     "data-import",
-    {.summary = "make a database of a folder of images",
+    {.purpose = Purpose::kData,
+     .summary = "make a database of a folder of images",
      .about = "Makes an LMDB of images that lie in one folder per class, or that a list names, and "
               "says what they are. Compressed images are stored as they are, gray and transparent "
               "ones as colour; files that cannot be read are left out and named. In the database's "

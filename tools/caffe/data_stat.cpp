@@ -162,7 +162,8 @@ class DataStat : public Command {
 
 const CommandRegistrar<DataStat> data_stat_registrar(
     "data-stat",
-    {.summary = "count a database's records, shapes and labels",
+    {.purpose = Purpose::kData,
+     .summary = "count a database's records, shapes and labels",
      .about = "Reads all records of a database, but decodes no JPEG images, and counts "
               "their bytes, shapes, encodings and labels.",
      .examples = "caffe data stat train_lmdb\n"

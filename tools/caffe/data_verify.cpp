@@ -75,7 +75,8 @@ class DataVerify : public Command {
 };
 
 const CommandRegistrar<DataVerify> data_verify_registrar(
-    "data-verify", {.summary = "decode every record of a database",
+    "data-verify", {.purpose = Purpose::kData,
+                    .summary = "decode every record of a database",
                     .about = "Parses and decodes every record, and names the first bad ones by "
                              "their keys. The exit status is 1 if there is one.",
                     .examples = "caffe data verify train_lmdb\n"

@@ -35,8 +35,8 @@ class Deploy : public Command {
 
   void Run() override {
     RequireModel(model_);
-    Require(!ModelFolder::Is(model_), model_, ": is a folder; give the net that was trained: ", model_,
-            "/train_val.prototxt");
+    Require(!ModelFolder::Is(model_), model_,
+            ": is a folder; give the net that was trained: ", model_, "/train_val.prototxt");
     Require(!output_.empty(), "--output is missing; give the file to write");
     Require(force_ || !std::filesystem::exists(output_), output_,
             ": is there already; give --force to write over it");
@@ -66,7 +66,8 @@ class Deploy : public Command {
 
 const CommandRegistrar<Deploy> deploy_registrar(
     "deploy",
-    {.summary = "make a net for inference of the net that was trained",
+    {.purpose = Purpose::kConvert,
+     .summary = "make a net for inference of the net that was trained",
      .about =
          "Writes the net of phase TEST with an input in the place of its data and without what "
          "needs labels; scores of a softmax loss become probabilities. Mean, scale and the "

@@ -116,7 +116,8 @@ class Detect : public AskCommand {
 
 const CommandRegistrar<Detect> detect_registrar(
     "detect",
-    {.summary = "find things in images",
+    {.purpose = Purpose::kUse,
+     .summary = "find things in images",
      .about = "Runs images, or the frames of a video or a camera, through a detector that ends in "
               "a DetectionOutput layer (SSD, YOLO) and prints a line for each detection: image, "
               "class, score, and the box in pixels (left, top, right, bottom).",

@@ -65,7 +65,8 @@ class DeviceQuery : public Command {
 };
 
 const CommandRegistrar<DeviceQuery> device_query_registrar(
-    "device_query", {.summary = "show this machine's devices",
+    "device_query", {.purpose = Purpose::kProgram,
+                     .summary = "show this machine's devices",
                      .about = "Describes the processor and the libraries that serve it, or GPUs "
                               "and the versions and files "
                               "of NVIDIA's libraries.",

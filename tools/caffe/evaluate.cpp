@@ -80,14 +80,10 @@ class Evaluate : public Command {
   // Replaces a model's folder by its files. Paths in them are relative to the folder.
   void TakeFolder(std::vector<std::string>* words) {
     if (!ModelFolder::Is(model_)) return;
-    const ModelFolder folder(model_);
     AddOptions({{"--name", model_}}, words);
-    const std::string net = folder.test_net();
-    if (weights_.empty()) weights_ = folder.Weights();
     if (page_.empty()) page_ = model_ + "/evaluation.html";
     if (metrics_.empty()) metrics_ = model_ + "/evaluation.json";
-    folder.Enter({&page_, &metrics_, &labels_}, &weights_);
-    model_ = net;
+    EnterFolderToTest(&model_, {&page_, &metrics_, &labels_}, &weights_);
   }
 
   std::string model_, weights_, page_, metrics_, labels_, scores_, gpu_;
@@ -98,7 +94,8 @@ class Evaluate : public Command {
 
 const CommandRegistrar<Evaluate> evaluate_registrar(
     "evaluate",
-    {.summary = "say what a model gets wrong",
+    {.purpose = Purpose::kTrain,
+     .summary = "say what a model gets wrong",
      .about = "Scores each record of a net's TEST data exactly once and says what the model gets "
               "wrong: for classes accuracy, precision and recall of each class, confusions and "
               "calibration; for boxes mean average precision by the rules of COCO and VOC; for "

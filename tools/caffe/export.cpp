@@ -110,11 +110,12 @@ class Export : public Command {
 
 const CommandRegistrar<Export> export_registrar(
     "export",
-    {.summary = "write a net as an ONNX model",
+    {.purpose = Purpose::kConvert,
+     .summary = "write a net as an ONNX model",
      .about =
          "Writes a net for inference as an ONNX model, and compares the outputs of onnxruntime "
          "with the net's; a model that differs is not written. Needs Python with packages "
-         "onnx and, to compare, onnxruntime (pip install onnx onnxruntime).",
+         "onnx and, to compare, onnxruntime; it says how to install those that are missing.",
      .examples =
          "caffe export --onnx deploy.prototxt --weights net.caffemodel --output net.onnx\n"
          "caffe export --onnx deploy.prototxt --output net.onnx --opset 17 --detection raw\n"

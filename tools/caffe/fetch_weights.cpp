@@ -44,7 +44,8 @@ class FetchWeights : public Command {
 
 const CommandRegistrar<FetchWeights> fetch_weights_registrar(
     "fetch-weights",
-    {.summary = "download a model's published weights",
+    {.purpose = Purpose::kConvert,
+     .summary = "download a model's published weights",
      .about = "Downloads the weights whose address and SHA-1 the head of models/NAME/README.md "
               "gives, into that folder. A download that was cut off goes on where it stopped. "
               "Then `caffe classify models/NAME photo.jpg` names what a photograph shows.",

@@ -9,6 +9,7 @@
 #include "caffe/rate_finder.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
+#include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
@@ -37,6 +38,7 @@ class FindLr : public Command {
 
   void Run() override {
     Require(!solver_.empty(), "--solver is missing; give the solver prototxt");
+    EnterFolderOfSolver(&solver_, {&svg_}, &weights_);
     std::string net_file;
     SolverParameter param = net_flags_.ReadSolver(solver_, &net_file);
     if (!weights_.empty()) param.add_weights(weights_);
@@ -63,7 +65,8 @@ class FindLr : public Command {
 
 const CommandRegistrar<FindLr> find_lr_registrar(
     "find-lr",
-    {.summary = "find a learning rate to begin with",
+    {.purpose = Purpose::kTrain,
+     .summary = "find a learning rate to begin with",
      .about = "Trains the net of a solver prototxt for some iterations while the learning rate "
               "rises from --lowest_lr to --highest_lr, and shows where its loss falls fastest. "
               "Writes no "

@@ -33,7 +33,8 @@ class Help : public Command {
 };
 
 const CommandRegistrar<Help> help_registrar(
-    "help", {.summary = "explain a command and its options",
+    "help", {.purpose = Purpose::kProgram,
+             .summary = "explain a command and its options",
              .about = "Lists the commands, or says what one does, with "
                       "its options and examples.",
              .examples = "caffe help\n"

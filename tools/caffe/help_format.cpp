@@ -1,7 +1,9 @@
 #include "tools/caffe/help_format.hpp"
 
+#include <map>
 #include <sstream>
 
+#include "caffe/error.hpp"
 #include "tools/caffe/command.hpp"
 
 namespace caffe::tools {
@@ -54,10 +56,14 @@ std::string FormatOption(const CLI::Option& option) {
 
 std::string FormatCommands() {
   std::string text =
-      "Usage: caffe COMMAND [FILE] [OPTIONS]\n"
+      "Usage: caffe COMMAND [FILE|FOLDER] [OPTIONS]\n"
       "\n"
-      "Commands:\n";
-  for (const auto& [name, command] : Commands()) text += Entry(WordsOf(name), command.help.summary);
+      "From photographs to a model: caffe new photos, then caffe train photos_model.\n";
+  std::map<Purpose, std::string> parts;
+  for (const auto& [name, command] : Commands())
+    parts[command.help.purpose] += Entry(WordsOf(name), command.help.summary);
+  for (const auto& [purpose, entries] : parts)
+    text += StrCat("\n", HeadingOf(purpose), ":\n", entries);
   return text +
          "\n"
          "caffe help COMMAND shows its options with examples, caffe --version the version.\n";

@@ -65,7 +65,8 @@ class Layers : public Command {
 };
 
 const CommandRegistrar<Layers> layers_registrar(
-    "layers", {.summary = "list the layer types, or the options of one",
+    "layers", {.purpose = Purpose::kInspect,
+               .summary = "list the layer types, or the options of one",
                .about = "Lists the layer types with the fields that hold their options, or one "
                         "type's options with their types and defaults.",
                .examples = "caffe layers\n"

@@ -67,9 +67,18 @@ std::string ModelFolder::Labels() const {
 
 std::string ModelFolder::test_net() const {
   const SolverParameter solver = ReadSolverText(PathOf("solver.prototxt"));
-  const std::string net = solver.test_net_size() > 0 ? solver.test_net(0) : solver.net();
+  return NetOfSolver(solver.test_net_size() > 0 ? solver.test_net(0) : solver.net());
+}
+
+std::string ModelFolder::train_net() const {
+  const SolverParameter solver = ReadSolverText(PathOf("solver.prototxt"));
+  return NetOfSolver(solver.has_train_net() ? solver.train_net() : solver.net());
+}
+
+std::string ModelFolder::NetOfSolver(const std::string& net) const {
   Require(!net.empty(), PathOf("solver.prototxt"),
-          ": names no net in `net` or `test_net`; name one, whose path begins at the folder");
+          ": names no net in `net`, `train_net` or `test_net`; name one, whose path begins at the "
+          "folder");
   Require(IsFile(PathOf(net)), PathOf("solver.prototxt"), ": names the net '", net,
           "', which is not there; paths begin at the folder ", path_);
   return net;
@@ -96,13 +105,33 @@ std::string ModelFolder::TrainedWeights() const {
 
 void ModelFolder::Enter(const std::vector<std::string*>& paths, std::string* weights) const {
   for (std::string* path : paths) *path = Absolute(*path);
-  std::string list;
-  for (const std::string& file : SplitPaths(*weights))
-    list += (list.empty() ? "" : ",") + Absolute(file);
-  *weights = list;
+  if (weights != nullptr) {
+    std::string list;
+    for (const std::string& file : SplitPaths(*weights))
+      list += (list.empty() ? "" : ",") + Absolute(file);
+    *weights = list;
+  }
   std::error_code error;
   fs::current_path(path_, error);
   if (error) throw IoError(StrCat(path_, ": ", error.message()));
+}
+
+bool EnterFolderOfSolver(std::string* solver, const std::vector<std::string*>& paths,
+                         std::string* weights) {
+  if (!ModelFolder::Is(*solver)) return false;
+  ModelFolder(*solver).Enter(paths, weights);
+  *solver = "solver.prototxt";
+  return true;
+}
+
+bool EnterFolderToTest(std::string* net, const std::vector<std::string*>& paths,
+                       std::string* weights) {
+  if (!ModelFolder::Is(*net)) return false;
+  const ModelFolder folder(*net);
+  *net = folder.test_net();
+  if (weights->empty()) *weights = folder.Weights();
+  folder.Enter(paths, weights);
+  return true;
 }
 
 }  // namespace caffe::tools

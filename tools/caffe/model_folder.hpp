@@ -36,16 +36,29 @@ class ModelFolder {
   // The file of class names from the model's README.md; empty if it names none.
   std::string Labels() const;
 
+  // The net that solver.prototxt trains, relative to the folder. Throws as test_net().
+  std::string train_net() const;
   // Makes the folder the working folder, so that the paths in its files are found. Makes the
   // paths, and the comma-separated list of weights, absolute; empty ones stay. Throws IoError.
-  void Enter(const std::vector<std::string*>& paths, std::string* weights) const;
+  void Enter(const std::vector<std::string*>& paths, std::string* weights = nullptr) const;
 
  private:
+  // The net that a field of solver.prototxt names.
+  std::string NetOfSolver(const std::string& net) const;
   std::string PathOf(const std::string& name) const;
   // Empty if there are none.
   std::string TrainedWeights() const;
 
   const std::string path_;
 };
+
+// If `solver` is a model's folder, enters it, as Enter() does, and makes `solver` the path of its
+// solver from there. Returns whether it was a folder.
+bool EnterFolderOfSolver(std::string* solver, const std::vector<std::string*>& paths,
+                         std::string* weights = nullptr);
+// If `net` is a model's folder, enters it and makes `net` the path of its test net from there;
+// where no weights are given, they are the folder's. Returns whether it was a folder.
+bool EnterFolderToTest(std::string* net, const std::vector<std::string*>& paths,
+                       std::string* weights);
 
 }  // namespace caffe::tools

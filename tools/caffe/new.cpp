@@ -83,7 +83,8 @@ class New : public Command {
 
 const CommandRegistrar<New> new_registrar(
     "new",
-    {.summary = "make a model's folder of a folder of images",
+    {.purpose = Purpose::kTrain,
+     .summary = "make a model's folder of a folder of images",
      .about = "Imports images, chooses a net for what they are (classes, boxes or masks) and for "
               "their size, and writes the net, its solver and all that training needs into one "
               "folder, which caffe train, classify, detect and export take. Needs Python "

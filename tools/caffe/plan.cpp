@@ -18,6 +18,7 @@
 #include "caffe/training_plan.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
+#include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/options.hpp"
 #include "tools/caffe/scaling_options.hpp"
 
@@ -43,7 +44,8 @@ std::string DescribedChip(const std::string& gpu) {
 class Plan : public Command {
  public:
   explicit Plan(CLI::App& app) {
-    AddModel(app, &model_)->description("The net prototxt; as the first word also a solver's");
+    AddModel(app, &model_)
+        ->description("The net prototxt; as the first word also a solver's, or a model's folder");
     app.add_option("--solver", solver_, "A solver prototxt, whose net is planned as it trains")
         ->type_name("FILE.prototxt");
     AddGpu(app, &gpu_,
@@ -73,6 +75,7 @@ class Plan : public Command {
   }
 
   void Run() override {
+    EnterFolderOfSolver(solver_.empty() ? &model_ : &solver_, {&net_flags_.calibration});
     if (solver_.empty() && !model_.empty() && KindOfDefinition(model_) == DefinitionKind::kSolver)
       std::swap(model_, solver_);
     Require(!model_.empty() || !solver_.empty(),
@@ -195,7 +198,8 @@ class Plan : public Command {
 
 const CommandRegistrar<Plan> plan_registrar(
     "plan",
-    {.summary = "print what a model will run and how much memory it takes",
+    {.purpose = Purpose::kInspect,
+     .summary = "print what a model will run and how much memory it takes",
      .about = "Compiles a net without running it and prints its steps, the kernel of each "
               "and the memory that they take; with --times also how long they take. With "
               "--ranks, predicts what training on many ranks takes instead.",

@@ -7,6 +7,7 @@
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "tools/caffe/devices.hpp"
+#include "tools/caffe/model_folder.hpp"
 
 namespace caffe::tools {
 
@@ -25,6 +26,7 @@ ScoreCommand::ScoreCommand(CLI::App& app) {
 
 void ScoreCommand::Run() {
   RequireModel(models_);
+  EnterFolderToTest(&models_, {&net_flags_.calibration}, &weights_);
   UseDevice(gpu_);
   const std::vector<std::string> models = SplitPaths(models_);
   JsonObject root;

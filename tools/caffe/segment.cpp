@@ -85,7 +85,8 @@ class Segment : public AskCommand {
 
 const CommandRegistrar<Segment> segment_registrar(
     "segment",
-    {.summary = "say what each pixel of images shows",
+    {.purpose = Purpose::kUse,
+     .summary = "say what each pixel of images shows",
      .about = "Runs images, or the frames of a video or a camera, through a net that has scores of "
               "classes for each pixel (U-Net, FCN) and prints a line for each class of an image: "
               "image, class, and its share of the image.",

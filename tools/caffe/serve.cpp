@@ -134,7 +134,8 @@ class Serve : public Command {
 
 const CommandRegistrar<Serve> serve_registrar(
     "serve",
-    {.summary = "answer requests for models over HTTP",
+    {.purpose = Purpose::kUse,
+     .summary = "answer requests for models over HTTP",
      .about =
          "Answers over HTTP by the Open Inference Protocol, version 2, as Triton and KServe "
          "do, and takes image files. Requests that come together are computed together. "

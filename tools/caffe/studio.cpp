@@ -50,7 +50,8 @@ class Studio : public Command {
 
 const CommandRegistrar<Studio> studio_registrar(
     "studio",
-    {.summary = "show data, models and runs in the browser",
+    {.purpose = Purpose::kTrain,
+     .summary = "show data, models and runs in the browser",
      .about = "Serves a page for the data sets, models, training runs and jobs of a folder: live "
               "curves, comparisons, images, plans, answers of models, and a queue of trainings. "
               "It listens on this machine only and needs no network. Open the address that it "

@@ -96,7 +96,8 @@ class Sweep : public Command {
 
 const CommandRegistrar<Sweep> sweep_registrar(
     "sweep",
-    {.summary = "train a solver with many settings",
+    {.purpose = Purpose::kTrain,
+     .summary = "train a solver with many settings",
      .about = "Tries settings of a solver and its net, each in a training of its own, and says "
               "which are best. Optuna chooses the settings; trainings that fall behind end early, "
               "with a snapshot from which they may continue. After Ctrl-C or a crash the same "

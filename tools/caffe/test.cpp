@@ -111,7 +111,8 @@ class Test : public ScoreCommand {
 
 const CommandRegistrar<Test> test_registrar(
     "test",
-    {.summary = "score a model",
+    {.purpose = Purpose::kUse,
+     .summary = "score a model",
      .about = "Runs batches of the net's TEST data through a model and prints the mean of "
               "each output, such as loss and accuracy.",
      .examples = "caffe test lenet.prototxt --weights=lenet.caffemodel --iterations=100\n"

@@ -49,7 +49,8 @@ class TestDetection : public ScoreCommand {
 
 const CommandRegistrar<TestDetection> test_detection_registrar(
     "test_detection",
-    {.summary = "score a detector: mean average precision",
+    {.purpose = Purpose::kUse,
+     .summary = "score a detector: mean average precision",
      .about = "Runs batches of TEST data through a net that ends in DetectionEvaluate layers and "
               "prints the mean average precision of its detections.",
      .examples = "caffe test_detection test.prototxt --weights=ssd.caffemodel --iterations=619\n"

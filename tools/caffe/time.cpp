@@ -20,6 +20,7 @@
 #include "caffe/solver.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
+#include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/noise.hpp"
 #include "tools/caffe/options.hpp"
 
@@ -287,6 +288,7 @@ class Time : public Command {
   void Run() override {
     RequireModel(model_);
     const auto start = std::chrono::steady_clock::now();
+    TakeFolder();
     UseDevice(gpu_);
     Require(!updates_ || net_flags_.phase == TRAIN,
             "--update needs a net that is trained; leave out --phase TEST");
@@ -336,6 +338,14 @@ class Time : public Command {
     std::unique_ptr<Solver> solver;
   };
 
+  // For a model's folder, takes the net of the phase.
+  void TakeFolder() {
+    if (!ModelFolder::Is(model_)) return;
+    const ModelFolder folder(model_);
+    model_ = net_flags_.phase == TRAIN ? folder.train_net() : folder.test_net();
+    folder.Enter({&net_flags_.calibration});
+  }
+
   Subject Make() {
     if (feeds_noise_ || batch_ > 0) items_ = ReplaceDataByNoise(model_, batch_, &net_flags_);
     const bool is_training = net_flags_.phase == TRAIN;
@@ -367,7 +377,8 @@ class Time : public Command {
 };
 
 const CommandRegistrar<Time> time_registrar(
-    "time", {.summary = "measure a model's time per layer",
+    "time", {.purpose = Purpose::kInspect,
+             .summary = "measure a model's time per layer",
              .about = "Runs forward and backward passes of a net and prints the time of each "
                       "pass and of each layer, in milliseconds.",
              .examples = "caffe time lenet.prototxt --iterations=10\n"

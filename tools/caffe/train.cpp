@@ -136,10 +136,7 @@ class Train : public Command {
 
   // For a model's folder, takes its solver and numbers its runs; resumes a run that was started.
   void TakeFolder() {
-    if (!ModelFolder::Is(solver_)) return;
-    const ModelFolder folder(solver_);
-    folder.Enter({&snapshot_, &trace_, run_dir_.folder()}, &weights_);
-    solver_ = "solver.prototxt";
+    if (!EnterFolderOfSolver(&solver_, {&snapshot_, &trace_, run_dir_.folder()}, &weights_)) return;
     auto_resume_ = auto_resume_ || (snapshot_.empty() && weights_.empty());
     run_dir_.NumberRuns("runs");
   }
@@ -193,7 +190,8 @@ class Train : public Command {
 };
 
 const CommandRegistrar<Train> train_registrar(
-    "train", {.summary = "train or finetune a model",
+    "train", {.purpose = Purpose::kTrain,
+              .summary = "train or finetune a model",
               .about = "Trains the net that a solver prototxt names, from nothing, from weights or "
                        "from a snapshot.",
               .examples = "caffe train solver.prototxt\n"

@@ -28,7 +28,8 @@ class PrintVersion : public Command {
 };
 
 const CommandRegistrar<PrintVersion> print_version_registrar(
-    "version", {.summary = "print the version",
+    "version", {.purpose = Purpose::kProgram,
+                .summary = "print the version",
                 .about = "Prints the version of the program.",
                 .examples = "caffe version\n"
                             "caffe version --json"});

@@ -150,8 +150,7 @@ void* VendorLibrary::Load() const {
     if (fs::exists(path, ignored)) reasons += std::string("; ") + dlerror();
   }
   throw DeviceError(StrCat("cuda: ", name_, " (", file_, ") is not found", reasons,
-                           "; install it (the toolkit, your system's package, or pip install "
-                           "nvidia-",
+                           "; install it (the toolkit, your system's package, or PyPI's nvidia-",
                            wheel_, "-cu13) or name its folder in CAFFE_CUDA_LIBRARY_PATH"));
 }
 
