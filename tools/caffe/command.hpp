@@ -31,7 +31,7 @@ class Command {
   virtual void Run() = 0;
 };
 
-// What a command is for: the parts of the list of `caffe help`, in this order.
+// The parts of the list of `caffe help`, in this order.
 enum class Purpose { kTrain, kUse, kData, kConvert, kInspect, kProgram };
 
 // The heading of a part of the list.
