@@ -15,10 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// More names than people give by hand are data, where a name that is similar means nothing.
+// In folders of more files, which hold data, a similar name means nothing.
 constexpr size_t kMostNeighbours = 1000;
 
-// The path of the file or folder beside `path` whose name is most like it; empty if there is none.
+// The path in the same folder whose name is most like that of `path`; empty if there is none.
 std::string NearestPath(const fs::path& path) {
   std::error_code error;
   std::set<std::string> names;  // sorted, so that the answer does not depend on the file system

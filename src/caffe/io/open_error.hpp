@@ -8,8 +8,8 @@
 
 namespace caffe {
 
-// Names the path and the reason for `error`, an errno. Where the file does not exist and one with a
-// similar name is beside it, the text asks if that was meant.
+// Names the path and the reason for `error`, an errno. Where the file does not exist and a
+// file with a similar name is in its folder, the text asks if that one was meant.
 CAFFE_EXPORT IoError OpenError(const std::string& path, int error);
 
 }  // namespace caffe
