@@ -51,6 +51,9 @@ struct SolverOptions {
   // thread, when it cannot. Unwinding would have to wait for the hanging thread, so a program ends
   // itself here. If empty, an error is thrown.
   std::function<void(const std::string& why)> give_up;
+  // Logs the definitions of the solver and its nets, and each layer with the shapes of its blobs,
+  // as Caffe does; false logs a line for each net.
+  bool logs_definitions = true;
 };
 
 // A train net, its test nets, and the optimizer's state.

@@ -27,6 +27,14 @@ constexpr const char* kDeploy = R"(
   layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
           inner_product_param { num_output: 2 } })";
 
+constexpr const char* kTrained = R"(
+  name: "line"
+  layer { name: "data" type: "DummyData" top: "data" top: "wanted"
+    dummy_data_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 } shape { dim: 1 dim: 2 } } }
+  layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+    inner_product_param { num_output: 2 } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "wanted" top: "loss" })";
+
 // A path is an argument of the shell in double quotes.
 class ModelFolderTest : public ::testing::Test {
  protected:
@@ -107,13 +115,7 @@ TEST_F(ModelFolderTest, WeightsOfAnotherNetSayHowToRenewTheDeployNet) {
 
 TEST_F(ModelFolderTest, CommandsTakeTheSolverOrTheNetThatTheyNeed) {
   Make("m");
-  std::ofstream(folder_.path("m/train_val.prototxt")) << R"(
-    name: "line"
-    layer { name: "data" type: "DummyData" top: "data" top: "wanted"
-      dummy_data_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 } shape { dim: 1 dim: 2 } } }
-    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
-      inner_product_param { num_output: 2 } }
-    layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "wanted" top: "loss" })";
+  std::ofstream(folder_.path("m/train_val.prototxt")) << kTrained;
   EXPECT_THAT(Run("test m").output, HasSubstr("m: holds no weights yet"));
   Weigh("m/snapshots/m_best.caffemodel");
   for (const char* command :
@@ -124,6 +126,18 @@ TEST_F(ModelFolderTest, CommandsTakeTheSolverOrTheNetThatTheyNeed) {
   }
   EXPECT_TRUE(std::filesystem::exists(folder_.path("rates.svg")));
   EXPECT_FALSE(std::filesystem::exists(folder_.path("m/rates.svg")));
+}
+
+TEST_F(ModelFolderTest, TrainingLogsNoDefinitionsAndSaysWhatComesNext) {
+  Make("m");
+  std::ofstream(folder_.path("m/train_val.prototxt")) << kTrained;
+  const Outcome outcome = Run("train m");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("train_val.prototxt: 3 layers, 146 parameters"),
+                    HasSubstr("next:  caffe evaluate m\n"), Not(HasSubstr("Creating Layer")),
+                    Not(HasSubstr("base_lr: 0.1"))));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("m/runs/1/train_net.prototxt")));
 }
 
 TEST_F(ModelFolderTest, CommandsThatTakeAFileSayWhichToGive) {

@@ -1,6 +1,7 @@
 // caffe train: trains or finetunes a model.
 #include <glog/logging.h>
 
+#include <iostream>
 #include <memory>
 #include <optional>
 
@@ -94,6 +95,7 @@ class Train : public Command {
       if (run) run->Fail(error.what());
       throw;
     }
+    if (!folder_.empty() && rank == 0) std::cout << "\nnext:  caffe evaluate " << folder_ << "\n";
   }
 
  private:
@@ -105,7 +107,8 @@ class Train : public Command {
                           .net_file = net_file,
                           .lenient = net_flags_.lenient,
                           .trace = trace,
-                          .give_up = EndHangingRun};
+                          .give_up = EndHangingRun,
+                          .logs_definitions = folder_.empty()};
     if (parallel_ == "auto") options.split_layers = ChooseSplitLayers(param, ranks, options);
     std::vector<int> gpus = ParseGpus(gpu_);
     if (ranks && !gpus.empty()) {
@@ -136,7 +139,11 @@ class Train : public Command {
 
   // For a model's folder, takes its solver and numbers its runs; resumes a run that was started.
   void TakeFolder() {
-    if (!EnterFolderOfSolver(&solver_, {&snapshot_, &trace_, run_dir_.folder()}, &weights_)) return;
+    const std::string given = solver_;
+    const bool is_folder =
+        EnterFolderOfSolver(&solver_, {&snapshot_, &trace_, run_dir_.folder()}, &weights_);
+    if (!is_folder) return;
+    folder_ = given;
     auto_resume_ = auto_resume_ || (snapshot_.empty() && weights_.empty());
     run_dir_.NumberRuns("runs");
   }
@@ -179,6 +186,7 @@ class Train : public Command {
             ", but several processes train together; start one for each copy of the net instead");
   }
 
+  std::string folder_;  // of a model, if given; its runs' folders have the definitions
   std::string solver_, snapshot_, weights_, gpu_, trace_, parallel_ = "none";
   bool auto_resume_ = false;
   int workers_ = 1;

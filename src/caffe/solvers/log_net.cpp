@@ -70,6 +70,14 @@ void LogNet(const Net& net, const std::string& source, int solver_states) {
   LogMemory(net, solver_states);
 }
 
+void LogSizeOfNet(const Net& net, const std::string& source, int solver_states) {
+  int64_t parameters = 0;
+  for (const Net::LearnableParam& param : net.learnable_params()) parameters += param.blob->count();
+  LOG(INFO) << "Creating " << source << ": " << net.graph().calls.size() << " layers, "
+            << parameters << " parameters";
+  LogMemory(net, solver_states);
+}
+
 std::string SourceOfTrainNet(const SolverParameter& param) {
   if (param.has_train_net_param()) return "training net specified in train_net_param.";
   if (param.has_train_net()) return "training net from train_net file: " + param.train_net();

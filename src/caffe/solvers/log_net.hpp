@@ -16,6 +16,9 @@ void LogSolver(const SolverParameter& param);
 // `solver_states`: tensors that the solver keeps per parameter.
 void LogNet(const Net& net, const std::string& source, int solver_states);
 
+// Logs a line with the net's size, and the planned memory.
+void LogSizeOfNet(const Net& net, const std::string& source, int solver_states);
+
 // Returns a text such as "training net from net file: lenet.prototxt".
 std::string SourceOfTrainNet(const SolverParameter& param);
 // The same for test net `index`.

@@ -31,7 +31,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
       parallel(solver_options.communicator, solver_options.trace) {
   parallel.UseShareOfThreads();
   CheckSolver(param);
-  if (parallel.is_root()) LogSolver(param);
+  if (parallel.is_root() && options.logs_definitions) LogSolver(param);
   rule = MakeUpdateRule(param);
   const bool snapshots = (param.snapshot() > 0 || !param.metric().empty()) && parallel.is_root();
   if (snapshots) CheckSnapshotWritable(param, options.file);
@@ -94,7 +94,10 @@ NetOptions Solver::Impl::BuildTrainNet() {
         layer.set_parallel(LayerParameter::SPLIT_OUTPUT);
     }
   });
-  if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), SolverStatesPerParameter(param));
+  if (parallel.is_root()) {
+    const auto log = options.logs_definitions ? LogNet : LogSizeOfNet;
+    log(*net, SourceOfTrainNet(param), SolverStatesPerParameter(param));
+  }
   return train;
 }
 

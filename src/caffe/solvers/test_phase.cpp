@@ -111,7 +111,10 @@ void TestPhase::AddNet(const NetOptions& train, const TestNetDefinition& definit
     }
   }
   const int index = static_cast<int>(tests_.size());
-  if (context_.parallel.is_root()) LogNet(*test.net, SourceOfTestNet(context_.param, index), 0);
+  if (context_.parallel.is_root()) {
+    const auto log = context_.options.logs_definitions ? LogNet : LogSizeOfNet;
+    log(*test.net, SourceOfTestNet(context_.param, index), 0);
+  }
   SOLVER_LINE_IF(INFO, context_.parallel.is_root() && test.epoch.has_value())
       << "Test net #" << index << ": each of " << test.epoch->records
       << " records is scored once, in " << test.epoch->count() << " batches of "
