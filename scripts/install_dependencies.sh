@@ -60,6 +60,7 @@ cudnn_frontend=nvidia-cudnn-frontend==1.23.0
 onnx_wheels=(onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 protobuf==7.36.2 pytest==9.2.0 pytest-xdist==3.8.0)
 studio_wheels=(nicegui==3.18.0 fastapi==0.165.0 uvicorn==0.54.0 httptools==0.9.0 uvloop==0.23.0
   orjson==3.13.0 prometheus-client==0.26.0 "tritonclient[http]==2.73.0" optuna==5.0.0 cmaes==0.13.1
+  tokenizers==0.23.3 sentencepiece==0.2.3
   tsdownsample==0.1.5.1 playwright==1.65.2 httpx==0.28.1 numpy==2.4.6 protobuf==7.36.2 pillow==13.0.0
   jinja2==3.1.6 scikit-learn==1.9.1 onnx==1.23.2 pytest==9.2.0 pytest-xdist==3.8.0)
 nvdisasm=nvidia-cuda-nvdisasm==13.2.86 # reads the code of every older toolkit

@@ -33,6 +33,7 @@ def files():
     from PIL import Image
 
     from caffe.proto import caffe_pb2
+    from caffe.text import import_text
     pixels = np.random.default_rng(1).integers(0, 256, (4, 3, 8, 8), dtype=np.uint8)
     datums = [caffe_pb2.Datum(channels=3, height=8, width=8, data=one.tobytes(), label=number % 2) for number, one in enumerate(pixels)]
     _database("images_lmdb", datums)
@@ -50,6 +51,8 @@ def files():
     with h5py.File("rows.h5", "w") as file:
         file["x"], file["label"] = np.float32(pixels[:, :, 0, 0]), np.arange(4, dtype=np.float32)
     pathlib.Path("files.txt").write_text("rows.h5\n", encoding="utf-8")
+    pathlib.Path("play.txt").write_text("so foul and fair a day I have not seen\n" * 9, encoding="utf-8")
+    import_text(["play.txt"], "play")
     pathlib.Path("double_layer.py").write_text(DOUBLE, encoding="utf-8")
 
 

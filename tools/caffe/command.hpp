@@ -58,7 +58,7 @@ std::vector<std::string> CommandNames();
 // The first word of the names of several commands, as in "data" for data-import and data-stat;
 // empty if the command is in no group.
 std::string GroupOf(const std::string& name);
-// The commands of a group such as "data".
+// The commands of a group such as "data"; none for the name of a command.
 std::vector<std::string> CommandsOfGroup(const std::string& group);
 // The name as users type it: "data import" for data-import.
 std::string WordsOf(const std::string& name);

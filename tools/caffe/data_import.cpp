@@ -41,16 +41,6 @@ void ParseSize(const std::string& text, ImportOptions* options) {
   options->width = ParseSide(text.substr(std::min(x + 1, text.size())), text);
 }
 
-double ParseShare(const std::string& text) {
-  double percent = 0;
-  const char* end = text.data() + text.size();
-  const auto [parsed, error] = std::from_chars(text.data(), end, percent);
-  Require(
-      error == std::errc() && parsed + 1 == end && *parsed == '%' && percent > 0 && percent < 100,
-      "--val is '", text, "'; give a share of the images, as in 10%");
-  return percent / 100;
-}
-
 // LMDB limits the length of keys; the number alone makes a key unique, so the path may be cut.
 std::string KeyOf(size_t number, const std::string& path) {
   char key[32];

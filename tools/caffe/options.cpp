@@ -145,6 +145,16 @@ void AddDecodeLimit(CLI::App& app) {
       ->default_str(std::to_string(MaxDecodedMb()));
 }
 
+double ParseShare(const std::string& text) {
+  double percent = 0;
+  const char* end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, percent);
+  Require(
+      error == std::errc() && parsed + 1 == end && *parsed == '%' && percent > 0 && percent < 100,
+      "--val is '", text, "'; give a share of the images, as in 10%");
+  return percent / 100;
+}
+
 void RequireModel(const std::string& model) {
   Require(!model.empty(), "--model is missing; give the net prototxt");
 }

@@ -40,6 +40,9 @@ void LoadGivenPlugins();
 // --max_decoded_mb, for all commands: see caffe/decode_limit.hpp.
 void AddDecodeLimit(CLI::App& app);
 
+// Parses "10%" as 0.1. Throws InvalidArgument unless it is above 0% and below 100%.
+double ParseShare(const std::string& text);
+
 // Throws InvalidArgument for an empty name.
 void RequireModel(const std::string& model);
 

@@ -1,0 +1,32 @@
+"""The command line: python -m caffe.text."""
+import argparse
+import sys
+
+from .._output import raising_signals, run_command
+from . import import_text
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="caffe.text", description="Makes numbers of tokens of texts.")
+    parser.add_argument("paths", nargs="+", help="text files, then the folder to make")
+    parser.add_argument("--tokenizer", default="characters")
+    parser.add_argument("--vocabulary", type=int, default=8000)
+    parser.add_argument("--share", type=float, default=0.0)
+    parser.add_argument("--encoding", default="utf-8")
+    options = parser.parse_args(arguments)
+    return run_command("data import-text", lambda: _import(options))
+
+
+def _import(options):
+    *texts, folder = options.paths
+    with raising_signals():
+        made = import_text(texts, folder, options.tokenizer, options.vocabulary, options.share, options.encoding)
+    print(f"{folder}: {made['tokens']} tokens of {made['vocabulary']} kinds")
+    if made["validation"]:
+        print(f"{folder}_val: {made['validation']} tokens, the last ones of the text")
+    print(f"\nembed_param {{ input_dim: {made['vocabulary']} }} reads them, and inner_product_param {{ num_output: "
+          f"{made['vocabulary']} }} foretells them")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
