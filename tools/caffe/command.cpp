@@ -57,7 +57,7 @@ std::vector<std::string> CommandNames() {
 
 std::vector<std::string> CommandsOfGroup(const std::string& group) {
   std::vector<std::string> names;
-  if (Commands().contains(group)) return names;  // data-import, of which data-import-text is none
+  if (Commands().contains(group)) return names;  // data-import is one, and no group
   for (const auto& [name, entry] : Commands()) {
     if (name.starts_with(group + "-")) names.push_back(name);
   }
