@@ -125,3 +125,22 @@ def test_options_that_do_not_fit(options, error):
         file.write(f'layer {{ name: "text" type: "Tokens" top: "tokens" tokens_param {{ {options} }} }}')
     with pytest.raises(caffe.Error, match=error):
         caffe.Net("net.prototxt", caffe.TRAIN)
+
+
+def test_a_resumed_run_reads_on(tmp_path):
+    import_text(["play.txt"], "play")
+    with open("solver.prototxt", "w", encoding="utf-8") as file:
+        file.write("""base_lr: 0.1 lr_policy: "fixed" max_iter: 200 random_seed: 3 snapshot_prefix: "s" net_param {
+          layer { name: "text" type: "Tokens" top: "tokens" top: "next" tokens_param { source: "play" batch_size: 2 length: 9 } }
+          layer { name: "embed" type: "Embed" bottom: "tokens" top: "x"
+                  embed_param { input_dim: 19 num_output: 19 bias_term: false weight_filler { type: "gaussian" } } }
+          layer { name: "loss" type: "SoftmaxWithLoss" bottom: "x" bottom: "next" top: "loss" softmax_param { axis: 2 } } }""")
+    whole = caffe.get_solver("solver.prototxt")
+    whole.step(130)  # beyond an epoch of 176 sequences
+    state = whole.snapshot()
+    whole.step(60)
+    resumed = caffe.get_solver("solver.prototxt")
+    resumed.restore(state if isinstance(state, str) else "s_iter_130.solverstate")
+    resumed.step(60)
+    np.testing.assert_array_equal(resumed.net.params["embed"][0].data, whole.net.params["embed"][0].data)
+    np.testing.assert_array_equal(resumed.net.blobs["tokens"].data, whole.net.blobs["tokens"].data)
