@@ -9,6 +9,8 @@ import numpy
 import PIL.Image
 import pytest
 
+import caffe
+import caffe.text
 from programs import BINARIES, ROOT, need_program, real_data, slow
 
 
@@ -250,3 +252,41 @@ def test_the_recipe_for_masks_colours_scenes_it_has_not_seen(workplace, tmp_path
                     for folder in (scenes / "masks/masks", tmp_path / "found"))
     shared = [((truth == k) & (found == k)).sum() / ((truth == k) | (found == k)).sum() for k in range(4)]
     assert sum(shared) / 4 >= 0.93
+
+
+def test_the_model_of_characters_foretells_what_it_has_not_read(workplace):
+    """Its weights need fewer bits for each character of a sentence in the Bible's words than 2.5; by chance it is log2(73) = 6.2."""
+    text = ROOT / "examples/text"
+    tokenizer = caffe.text.open_tokenizer(text)
+    net = caffe.Net(str(text / "deploy.prototxt"), caffe.TEST, weights=str(text / "characters.caffemodel"))
+    sentence = "And the men of that city went up unto the house of the king, and said unto him, Thy servants are come from a far country."
+    numbers = tokenizer.encode(sentence)
+    net.blobs["tokens"].data[0, :len(numbers)] = numbers
+    chances = net.forward()["prob"][0, numpy.arange(len(numbers) - 1), numbers[1:]]
+    assert -numpy.log2(chances).mean() < 2.5
+    said = workplace.run_python("examples/text/sample.py", text / "characters.caffemodel", "--start=And the king said", "--characters=9")
+    assert "And the king said" in said
+
+
+def test_a_text_is_trained_on_by_the_readmes_commands(workplace):
+    """The commands of examples/text/README.md, for two iterations on another text."""
+    folder = workplace.root = workplace.root / "examples/text"
+    (folder / "bible.txt").write_text("In the beginning was a text, and another one.\n" * 400, encoding="utf-8")
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    commands = [line for line in readme.splitlines() if line.startswith("caffe ")]
+    assert [line.split()[1] for line in commands] == ["data", "train"]
+    for line in commands:
+        more = ["--set", "max_iter=2", "--set", "rampup_interval=1"] if " train " in line else []
+        workplace.run(*line.split(), *more)
+    assert (folder / "snapshots/characters_iter_2.caffemodel").exists()
+
+
+def test_the_net_of_dates_writes_dates_it_has_not_read(workplace):
+    """Its weights on 200 dates of another seed; one in twenty may be wrong."""
+    pytest.importorskip("h5py")
+    workplace.run_python("examples/seq2seq/make_dates.py", "--train=10", "--test=200", "--seed=9")
+    said = workplace.run_python("examples/seq2seq/write_dates.py", "examples/seq2seq/dates.caffemodel", "--test", "the 3rd of Mar. 1984")
+    assert float(re.search(r"([\d.]+) of 200 dates are right", said)[1]) >= 0.95
+    assert "1984-03-03" in said
+    log = workplace.run("caffe", "train", "examples/seq2seq", "--set", "max_iter=2", "--set", "rampup_interval=1", "--set", "test_iter=1")
+    assert "Optimization Done." in log
