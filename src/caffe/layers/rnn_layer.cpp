@@ -1,6 +1,7 @@
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/recurrent_base.hpp"
 #include "caffe/ops/broadcast.hpp"
+#include "caffe/ops/convert.hpp"
 #include "caffe/ops/pointwise.hpp"
 
 namespace caffe {
