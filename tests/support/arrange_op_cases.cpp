@@ -1,6 +1,9 @@
+#include <limits>
+
 #include "caffe/ops/arrange.hpp"
 #include "caffe/ops/constant.hpp"
 #include "caffe/ops/im2col.hpp"
+#include "caffe/ops/pick.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -33,6 +36,58 @@ void AddIm2colCases(std::vector<OpCase>* cases) {
         {"Im2col" + image.name, ops::Im2col{image.geometry}, {T(image.x)}, {T(columns)}});
     cases->push_back(
         {"Col2im" + image.name, ops::Col2im{image.geometry}, {T(columns)}, {T(image.x)}});
+  }
+}
+
+// Indices of both signs among 5 places; some repeat.
+CaseOperand Places(std::vector<int64_t> dims) {
+  CaseOperand places = T(std::move(dims)).Wide();
+  places.value = [](const std::vector<Elements>&, int64_t i) {
+    return static_cast<double>(i * 7 % 10) - 5;
+  };
+  return places;
+}
+
+// Numbers that repeat; with `has_nan` some are NaN.
+CaseOperand WithTies(std::vector<int64_t> dims, bool has_nan) {
+  CaseOperand x = T(std::move(dims));
+  x.value = [has_nan](const std::vector<Elements>&, int64_t i) {
+    return has_nan && i % 11 == 3 ? std::numeric_limits<double>::quiet_NaN()
+                                  : static_cast<double>(i * 5 % 7);
+  };
+  return x;
+}
+
+void AddPickCases(std::vector<OpCase>* cases) {
+  for (const int64_t outer : {1, 3}) {
+    for (const int64_t inner : {1, 4}) {
+      const ops::PickedAxis axis{5, 7, inner};
+      const CaseOperand whole = T({outer, 5, inner}), part = T({outer, 7, inner});
+      const CaseOperand index = Places({7}), places = Places({outer, 7, inner});
+      const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
+                           std::vector<CaseOperand> out) {
+        cases->push_back(
+            {StrCat(name, outer, "x", inner), std::move(op), std::move(in), std::move(out)});
+      };
+      add("Take", ops::Take{axis}, {whole, index}, {part});
+      add("TakeGrad", ops::TakeGrad{axis}, {part, index}, {whole});
+      add("TakeElements", ops::TakeElements{axis}, {whole, places}, {part});
+      add("TakeElementsLast", ops::TakeElements{axis, true}, {whole, places}, {part});
+      add("PutElements", ops::PutElements{axis}, {part, places, whole}, {whole});
+      add("PutElementsAdding", ops::PutElements{axis, true}, {part, places, whole}, {whole});
+      add("PutElementsAlone", ops::PutElements{axis}, {part, places, Absent()}, {whole});
+      add("ClearElements", ops::ClearElements{axis}, {whole, places}, {whole});
+      const ops::PickedAxis best{40, 6, inner};
+      const CaseOperand values = T({outer, 6, inner});
+      for (const bool largest : {true, false}) {
+        const std::string name = largest ? "TopK" : "TopKSmallest";
+        const CaseOperand x = WithTies({outer, 40, inner}, false);
+        add(name, ops::TopK{best, largest}, {x}, {values, values.Wide()});
+        add(name + "Values", ops::TopK{best, largest}, {x}, {values, Absent()});
+        add(name + "Places", ops::TopK{best, largest}, {WithTies({outer, 40, inner}, true)},
+            {Absent(), values.Wide()});
+      }
+    }
   }
 }
 
@@ -83,6 +138,7 @@ void AddArrangeCases(std::vector<OpCase>* cases) {
   add("UnpoolGrad", ops::UnpoolGrad{}, {T({2, 3, 7, 6}), mask}, {T({2, 3, 4, 5})});
   add("Constant", ops::Constant{SomeNumbers(30)}, {}, {T({5, 6})});
   AddIm2colCases(cases);
+  AddPickCases(cases);
 }
 
 }  // namespace caffe::testing

@@ -2,6 +2,7 @@
 
 #include "caffe/ops/arrays.hpp"
 #include "caffe/ops/forms/fields.hpp"
+#include "caffe/ops/round_to.hpp"
 
 namespace caffe::ops {
 
@@ -23,6 +24,7 @@ CAFFE_FIELDS(Power, power, scale, shift)
 CAFFE_FIELDS(Exp, scale, shift)
 CAFFE_FIELDS(Log, factor, scale, shift)
 CAFFE_FIELDS(Affine, alpha, beta)
+CAFFE_FIELDS(RoundTo, type)
 
 static void CheckOperands(const UnaryPointwise&, const OperandCheck& check) {
   check.AtMost(1);
@@ -47,5 +49,6 @@ CAFFE_REGISTER_OP_FORM(Power);
 CAFFE_REGISTER_OP_FORM(Exp);
 CAFFE_REGISTER_OP_FORM(Log);
 CAFFE_REGISTER_OP_FORM(Affine);
+CAFFE_REGISTER_OP_FORM(RoundTo);
 
 }  // namespace caffe::ops
