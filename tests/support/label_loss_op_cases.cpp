@@ -45,6 +45,11 @@ void AddLabelLossCases(std::vector<OpCase>* cases) {
     add("SigmoidCrossEntropyLoss" + suffix, ops::SigmoidCrossEntropyLoss{rule}, {x, target}, loss);
     add("SigmoidCrossEntropyLossGrad" + suffix, ops::SigmoidCrossEntropyLossGrad{rule},
         {x, target, dloss}, x);
+    const ops::SigmoidCrossEntropy weighted{2.5};
+    add("WeightedSigmoidCrossEntropyLoss" + suffix, ops::SigmoidCrossEntropyLoss{rule, weighted},
+        {x, target}, loss);
+    add("WeightedSigmoidCrossEntropyLossGrad" + suffix,
+        ops::SigmoidCrossEntropyLossGrad{rule, weighted}, {x, target, dloss}, x);
   }
   const CaseOperand weight = T({6, 7}).Wide().In(0, 2), similar = T({6}).Wide().Labels(2);
   add("L1Loss", ops::L1Loss{}, {x, p}, loss);

@@ -20,6 +20,20 @@ void AddTermLossCases(std::vector<OpCase>* cases) {
   add("CenterTerms", ops::CenterTerms(5, 4, 1), {x, labels, centers}, terms);
   add("CenterGrad", ops::CenterGrad(5, 4, 0.5), {x, labels, centers, dloss}, x);
   add("CenterStep", ops::CenterStep(6, 5, 4, 2), {x, labels, centers, dloss}, centers, {0});
+  for (const bool log_target : {false, true}) {
+    const std::string suffix = log_target ? "OfLogarithms" : "";
+    const CaseOperand t = log_target ? x : T({6, 5}).Labels(2);
+    add("KLDivTerms" + suffix, ops::KLDivTerms(log_target), {x, t}, T({30}).Wide());
+    add("KLDivGrad" + suffix, ops::KLDivGrad(log_target, 0.5), {t, dloss}, x);
+  }
+  for (const bool squares : {false, true}) {
+    const std::string suffix = squares ? "OfSquares" : "";
+    const ops::DiceOp dice(0.5, squares);
+    const CaseOperand score = T({2, 3, 5}).In(0, 1), target = score.Labels(2), sum = terms;
+    add("DiceTerms" + suffix, ops::DiceTerms{dice}, {sum, sum, sum}, terms);
+    add("DiceGrad" + suffix, ops::DiceGrad(dice, 5, 0.5), {score, target, sum, sum, sum, dloss},
+        score);
+  }
   const CaseOperand flow = T({2, 3, 4, 5}).In(-2, 2), divisor = T({}).Wide().In(2, 3);
   for (const bool per_location : {false, true}) {
     const std::string suffix = per_location ? "PerLocation" : "";

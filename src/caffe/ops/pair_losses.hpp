@@ -1,6 +1,8 @@
 // Losses between two tensors of one shape.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "caffe/ops/loss.hpp"
@@ -53,20 +55,42 @@ struct SmoothL1LossGrad {
   }
 };
 
-// (x, t) -> (loss):  the cross-entropy of sigmoid(x) with targets t, in a form that does not
-// overflow, / divisor. Targets whose integer part is the ignored label are not counted.
+// The cross-entropy of sigmoid(x) with a target t, in a form that does not overflow, and its
+// derivative. The share t of the loss has the factor positive_weight.
+struct SigmoidCrossEntropy {
+  double positive_weight = 1;
+
+  CAFFE_HOST_DEVICE inline double Of(double x, double t) const {
+    const double log_of_1_plus = std::log1p(std::exp(-std::abs(x)));
+    if (positive_weight == 1) return log_of_1_plus - x * (t - (x >= 0 ? 1 : 0));
+    return (1 - t) * x + Weight(t) * (log_of_1_plus + std::max(-x, 0.0));
+  }
+  CAFFE_HOST_DEVICE inline double Slope(double x, double t) const {
+    const double sigmoid = 0.5 * std::tanh(0.5 * x) + 0.5;
+    if (positive_weight == 1) return sigmoid - t;
+    return Weight(t) * sigmoid - positive_weight * t;
+  }
+
+ private:
+  CAFFE_HOST_DEVICE inline double Weight(double t) const { return 1 + (positive_weight - 1) * t; }
+};
+
+// (x, t) -> (loss):  the sum of cross-entropies / divisor. Targets whose integer part is the
+// ignored label are not counted.
 struct SigmoidCrossEntropyLoss {
   static constexpr std::string_view kName = "SigmoidCrossEntropyLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {1};
   LabelRule rule;
+  SigmoidCrossEntropy cross_entropy = {};
 };
 
-// (x, t, dloss) -> (dx):  dx = dloss * (sigmoid(x) - t) / divisor; 0 where ignored.
+// (x, t, dloss) -> (dx):  dx = dloss * Slope(x, t) / divisor; 0 where ignored.
 struct SigmoidCrossEntropyLossGrad {
   static constexpr std::string_view kName = "SigmoidCrossEntropyLossGrad";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   LabelRule rule;
+  SigmoidCrossEntropy cross_entropy = {};
 };
 
 // (a, b, similar) -> (loss):  rows a, b at distance d; similar: d^2, else max(0, margin - d)^2

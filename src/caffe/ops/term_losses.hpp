@@ -149,6 +149,89 @@ struct CenterStep : CenterOp {
   }
 };
 
+// Base of the Kullback-Leibler divergence of targets t from log-probabilities x; with `log_target`,
+// t is the logarithm of the targets.
+struct KLDivOp : TermOp {
+  bool log_target = false;
+
+  explicit KLDivOp(bool log_target) : log_target(log_target) {}
+
+  CAFFE_HOST_DEVICE inline double Target(double t) const { return log_target ? std::exp(t) : t; }
+};
+
+// (x, t) -> (terms):  target * (log(target) - x), which is 0 for a target of 0.
+struct KLDivTerms : KLDivOp {
+  static constexpr std::string_view kName = "KLDivTerms";
+  static constexpr int kInputs = 2;
+  using KLDivOp::KLDivOp;
+
+  template <typename A, typename X, typename T>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& x, const T& t) const {
+    const A target = Target(t[i]);
+    return target == 0 ? A(0) : target * ((log_target ? t[i] : std::log(target)) - x[i]);
+  }
+};
+
+// (t, dloss) -> (dx):  -coefficient * dloss * target.
+struct KLDivGrad : KLDivOp {
+  static constexpr std::string_view kName = "KLDivGrad";
+  static constexpr int kInputs = 2;
+  double coefficient = 1;
+
+  KLDivGrad(bool log_target, double coefficient) : KLDivOp(log_target), coefficient(coefficient) {}
+
+  template <typename A, typename T, typename Dloss>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const T& t, const Dloss& dloss) const {
+    return A(-coefficient) * dloss[0] * Target(t[i]);
+  }
+};
+
+// Base of the Dice loss of a channel of an item with the scores p and the targets t: 1 - (2 overlap
+// + smooth) / (area of p + area of t + smooth). 0 if the divisor is 0.
+struct DiceOp : TermOp {
+  double smooth = 1;
+  bool squares = false;  // areas are sums of squares
+
+  DiceOp(double smooth, bool squares) : smooth(smooth), squares(squares) {}
+};
+
+// (overlap, area of p, area of t) -> (terms):  an element for each channel of each item.
+struct DiceTerms : DiceOp {
+  static constexpr std::string_view kName = "DiceTerms";
+  static constexpr int kInputs = 3;
+
+  explicit DiceTerms(const DiceOp& options) : DiceOp(options) {}
+
+  template <typename A, typename X>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& overlap, const X& of_p,
+                                     const X& of_t) const {
+    const A divisor = of_p[i] + of_t[i] + A(smooth);
+    return divisor == 0 ? A(0) : 1 - (2 * overlap[i] + A(smooth)) / divisor;
+  }
+};
+
+// (p, t, overlap, area of p, area of t, dloss) -> (dp):  coefficient * dloss times the derivative
+// of the element's term; channels have `pixels` elements.
+struct DiceGrad : DiceOp {
+  static constexpr std::string_view kName = "DiceGrad";
+  static constexpr int kInputs = 6;
+  int64_t pixels = 1;
+  double coefficient = 1;
+
+  DiceGrad(const DiceOp& options, int64_t pixels, double coefficient)
+      : DiceOp(options), pixels(pixels), coefficient(coefficient) {}
+
+  template <typename A, typename X>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& p, const X& t, const X& overlap,
+                                     const X& of_p, const X& of_t, const X& dloss) const {
+    const int64_t channel = i / pixels;
+    const A divisor = of_p[channel] + of_t[channel] + A(smooth);
+    if (divisor == 0) return A(0);
+    const A share = (2 * overlap[channel] + A(smooth)) / divisor;
+    return A(coefficient) * dloss[0] * (share * (squares ? 2 * p[i] : A(1)) - 2 * t[i]) / divisor;
+  }
+};
+
 // FlowNet's L1 loss. Unknown values are not counted: NaN in the ground truth b, or in the
 // difference a if b is missing.
 struct FlowOp : TermOp {

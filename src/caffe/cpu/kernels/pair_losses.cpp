@@ -94,8 +94,7 @@ double Divisor(const ops::LabelRule& rule, const KernelContext& ctx) {
 void SigmoidCrossEntropyLoss(const ops::SigmoidCrossEntropyLoss& op, const KernelContext& ctx) {
   StoreSum(ctx, Divisor(op.rule, ctx), [&](int64_t i) {
     if (IsIgnored(op.rule.ignore_label, LabelAt(ctx.input(1), i))) return 0.0;
-    const double x = ElementOf(ctx.input(0), i), t = ElementOf(ctx.input(1), i);
-    return std::log1p(std::exp(-std::abs(x))) - x * (t - static_cast<double>(x >= 0));
+    return op.cross_entropy.Of(ElementOf(ctx.input(0), i), ElementOf(ctx.input(1), i));
   });
 }
 
@@ -104,8 +103,7 @@ void SigmoidCrossEntropyLossGrad(const ops::SigmoidCrossEntropyLossGrad& op,
   const double factor = Scalar(ctx, 2) / Divisor(op.rule, ctx);
   StoreGradient(ctx, [&](int64_t i) {
     if (IsIgnored(op.rule.ignore_label, LabelAt(ctx.input(1), i))) return 0.0;
-    const double x = ElementOf(ctx.input(0), i), t = ElementOf(ctx.input(1), i);
-    return factor * (0.5 * std::tanh(0.5 * x) + 0.5 - t);
+    return factor * op.cross_entropy.Slope(ElementOf(ctx.input(0), i), ElementOf(ctx.input(1), i));
   });
 }
 

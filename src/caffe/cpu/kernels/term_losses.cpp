@@ -27,6 +27,10 @@ CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::TripletGrad, EachElement<ops::Tripl
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CenterTerms, CenterTerms);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CenterGrad, EachElement<ops::CenterGrad>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CenterStep, EachElement<ops::CenterStep>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::KLDivTerms, EachElement<ops::KLDivTerms>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::KLDivGrad, EachElement<ops::KLDivGrad>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::DiceTerms, EachElement<ops::DiceTerms>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::DiceGrad, EachElement<ops::DiceGrad>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::FlowTerms, EachElement<ops::FlowTerms>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::FlowNumbers, EachElement<ops::FlowNumbers>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::FlowGrad, EachElement<ops::FlowGrad>);

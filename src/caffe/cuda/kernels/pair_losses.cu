@@ -141,13 +141,12 @@ void SmoothL1LossGrad(const ops::SmoothL1LossGrad& op, const KernelContext& ctx)
 
 struct AddCrossEntropy {
   ops::LabelRule rule;
+  ops::SigmoidCrossEntropy cross_entropy;
   Numbers x, t;
 
   __device__ void operator()(int64_t, int64_t i, Sums<2, double>& sums) const {
     if (IsIgnored(rule.ignore_label, LabelAt(t, i))) return;
-    const double value = x.Get<double>(i), target = t.Get<double>(i);
-    sums.values[0] +=
-        std::log1p(std::exp(-std::abs(value))) - value * (target - (value >= 0 ? 1 : 0));
+    sums.values[0] += cross_entropy.Of(x.Get<double>(i), t.Get<double>(i));
     sums.values[1] += 1;
   }
 };
@@ -156,27 +155,28 @@ KernelOrRefusal MakeSigmoidCrossEntropyLoss(const ops::SigmoidCrossEntropyLoss& 
                                             const KernelRequest& request) {
   const int64_t count = request.inputs[0].count(), outer = request.inputs[0].shape.LegacyExtent(0);
   const Covered all = Everything(count);
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  SumCovered<2, double>(
-                      ctx, all, ctx.workspace,
-                      AddCrossEntropy{op.rule, InputNumbers(ctx, 0), InputNumbers(ctx, 1)},
-                      StoreLabelledMean{op.rule, outer, count / std::max<int64_t>(outer, 1),
-                                        OutputNumbers(ctx, 0)});
-                },
-                SumWorkspace<2, double>(all)};
+  return Kernel{
+      "",
+      [=](const KernelContext& ctx) {
+        SumCovered<2, double>(
+            ctx, all, ctx.workspace,
+            AddCrossEntropy{op.rule, op.cross_entropy, InputNumbers(ctx, 0), InputNumbers(ctx, 1)},
+            StoreLabelledMean{op.rule, outer, count / std::max<int64_t>(outer, 1),
+                              OutputNumbers(ctx, 0)});
+      },
+      SumWorkspace<2, double>(all)};
 }
 
 struct CrossEntropyGradient {
   ops::LabelRule rule;
+  ops::SigmoidCrossEntropy cross_entropy;
   GradientFactor factor;
   Numbers x, t, dx;
 
   __device__ void operator()(int64_t i) const {
-    const double value = x.Get<double>(i), target = t.Get<double>(i);
     dx.Set(i, IsIgnored(rule.ignore_label, LabelAt(t, i))
                   ? 0
-                  : factor() * (0.5 * std::tanh(0.5 * value) + 0.5 - target));
+                  : factor() * cross_entropy.Slope(x.Get<double>(i), t.Get<double>(i)));
   }
 };
 
@@ -189,6 +189,7 @@ KernelOrRefusal MakeSigmoidCrossEntropyLossGrad(const ops::SigmoidCrossEntropyLo
                   const double* valid = CountValidInto(ctx, op.rule, targets, count);
                   ForEach(ctx, count,
                           CrossEntropyGradient{op.rule,
+                                               op.cross_entropy,
                                                {op.rule, outer, count / std::max<int64_t>(outer, 1),
                                                 InputNumbers(ctx, 2), valid},
                                                InputNumbers(ctx, 0),

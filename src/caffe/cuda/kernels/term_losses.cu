@@ -42,6 +42,10 @@ CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::TripletGrad, EachElement<ops::Trip
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::CenterTerms, EachElement<ops::CenterTerms>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::CenterGrad, EachElement<ops::CenterGrad>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::CenterStep, EachElement<ops::CenterStep>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::KLDivTerms, EachElement<ops::KLDivTerms>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::KLDivGrad, EachElement<ops::KLDivGrad>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::DiceTerms, EachElement<ops::DiceTerms>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::DiceGrad, EachElement<ops::DiceGrad>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::FlowTerms, EachElement<ops::FlowTerms>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::FlowNumbers, EachElement<ops::FlowNumbers>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::FlowGrad, EachElement<ops::FlowGrad>);
