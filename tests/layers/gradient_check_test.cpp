@@ -416,6 +416,50 @@ std::vector<GradientCase> Cases() {
   add(Layer1("GroupNormPlain", "2x4x3", "GroupNorm",
              "group_norm_param { num_groups: 4 affine: false eps: 0.1 }"));
   add(Layer1("InstanceNorm", "2x3x4x2", "InstanceNorm", ""));
+  const auto binary = [&](const std::string& operation, const std::string& inputs) {
+    GradientCase& test =
+        add({"Binary" + operation + std::to_string(cases.size()), inputs,
+             "layer { name: 'l' type: 'Binary' bottom: 'x0' bottom: 'x1' top: 'y' binary_param { "
+             "operation: " +
+                 operation + " } }"});
+    if (operation == "MAXIMUM" || operation == "MINIMUM") test.is_distinct = true;
+    if (operation == "DIVIDE" || operation == "POWER") test.low = 0.5, test.high = 2;
+  };
+  for (const char* operation :
+       {"ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "MAXIMUM", "MINIMUM", "POWER"}) {
+    for (const char* inputs : {"2x3 2x3", "3x1 2x3x4", "4 2x3x1", "2x1x3x1 5x1x2", "2x3 1"})
+      binary(operation, inputs);
+  }
+  for (const char* inputs : {"2x3 2x3", "3x1 2x1x4"}) {
+    add({std::string("Where") + inputs[0], inputs,
+         "layer { name: 'l' type: 'Where' bottom: 'c0' bottom: 'x0' bottom: 'x1' top: 'y' }"});
+    cases.back().constant_inputs = "2x3x4";
+    if (inputs[0] == '2') cases.back().constant_inputs = "2x1";
+    cases.back().classes = 2;
+  }
+  const auto picking = [&](const std::string& name, const std::string& inputs,
+                           const std::string& layer, const std::string& indices,
+                           std::vector<double> values) {
+    GradientCase& test = add({name, inputs, "layer { name: 'l' " + layer + " }"});
+    test.constant_inputs = indices;
+    test.constants = std::move(values);
+  };
+  picking("Gather", "4x3", "type: 'Gather' bottom: 'x0' bottom: 'c0' top: 'y'", "5",
+          {3, 0, -1, 1, -1});
+  picking("GatherAxis", "2x4x3",
+          "type: 'Gather' bottom: 'x0' bottom: 'c0' top: 'y' gather_param { axis: -2 }", "2x3",
+          {3, 0, -1, 1, 3, -4});
+  for (const char* add_option : {"true", "false"}) {
+    picking(StrCat("ScatterAdd_", add_option), "2x4 2x3",
+            StrCat("type: 'Scatter' bottom: 'x0' bottom: 'c0' bottom: 'x1' top: 'y' scatter_param "
+                   "{ axis: 1 add: ",
+                   add_option, " }"),
+            "2x3", {0, 3, 0, -1, -2, 3});
+  }
+  add(Layer1("Cast", "2x3", "Cast", "cast_param { type: FP64 }"));
+  add(Layer1("TopK", "2x5x3", "TopK", "top_k_param { k: 2 axis: 1 }")).is_distinct = true;
+  add(Layer1("TopKSmallest", "3x5", "TopK", "top: 'places' top_k_param { k: 3 largest: false }"))
+      .is_distinct = true;
   add(Layer1("LayerScale", "2x3x4", "LayerScale", "layer_scale_param { initial: 0.7 }"));
   add(Layer1("PixelShuffle", "2x8x2x3", "PixelShuffle", ""));
   add(Layer1("PatchEmbed", "2x3x4x6", "PatchEmbed",
@@ -445,6 +489,18 @@ std::vector<GradientCase> Cases() {
   loss("MultinomialLogisticLoss", "MultinomialLogisticLoss", "4x3", "4", "").low = 0.1;
   loss("SigmoidCrossEntropyLoss", "SigmoidCrossEntropyLoss", "4x3", "4x3",
        "loss_param { ignore_label: 2 normalization: VALID }");
+  loss("SigmoidCrossEntropyLossWeighted", "SigmoidCrossEntropyLoss", "4x3", "4x3",
+       "loss_param { ignore_label: 2 positive_weight: 3.5 }");
+  loss("KLDivLoss", "KLDivLoss", "4x3", "4x3", "").classes = 2;
+  loss("KLDivLossOfLogarithms", "KLDivLoss", "4x3", "4x3",
+       "kl_div_loss_param { log_target: true } loss_param { normalization: NONE }")
+      .constants = {-0.5, -2, -1, -3};
+  for (const char* options : {"smooth: 0.5", "squares: true"}) {
+    GradientCase& test = loss(StrCat("DiceLoss", options[1]), "DiceLoss", "2x3x4", "2x3x4",
+                              StrCat("dice_loss_param { ", options, " }"));
+    test.low = 0.1;
+    test.classes = 2;
+  }
   loss("L1Loss", "L1Loss", "4x3 4x3", "", "").is_distinct = true;
   loss("SmoothL1Loss", "SmoothL1Loss", "4x3 4x3", "", "").high = 3;
   loss("SmoothL1LossWeighted", "SmoothL1Loss", "4x3 4x3", "4x3", "").classes = 2;

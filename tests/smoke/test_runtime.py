@@ -164,6 +164,11 @@ def net_of_a_layer(folder, layer, *shapes):
     ("type: 'GroupNorm' bottom: 'x0' group_norm_param { num_groups: 2 }", [(2, 4, 5, 3)]),
     ("type: 'InstanceNorm' bottom: 'x0'", [(2, 4, 5, 3)]),
     ("type: 'PixelShuffle' bottom: 'x0'", [(2, 8, 2, 3)]),
+    ("type: 'Binary' bottom: 'x0' bottom: 'x1' binary_param { operation: MAXIMUM }", [(2, 4, 1), (3,)]),
+    ("type: 'Where' bottom: 'x1' bottom: 'x0' bottom: 'x2'", [(2, 4, 1), (3,), (4, 3)]),
+    ("type: 'Gather' bottom: 'x0' bottom: 'x1' gather_param { axis: 1 }", [(2, 4, 3), (5,)]),
+    ("type: 'Scatter' bottom: 'x0' bottom: 'x1' bottom: 'x2' scatter_param { axis: 1 add: true }", [(2, 4), (2, 3), (2, 3)]),
+    ("type: 'Cast' bottom: 'x0' cast_param { type: BF16 }", [(2, 4)]),
     ("type: 'PatchEmbed' bottom: 'x0' patch_embed_param { num_output: 5 patch_size: 2 }", [(2, 3, 4, 6)]),
 ])
 def test_layers_of_sequences_and_images(layer, shapes, tmp_path):
