@@ -1,24 +1,15 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection/detection_blobs.hpp"
+#include "caffe/layers/log_sum.hpp"
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/term_losses.hpp"
 
 namespace caffe {
 namespace {
-
-constexpr double kLogZero = -std::numeric_limits<double>::infinity();
-
-double LogAdd(double a, double b) {
-  if (a == kLogZero) return b;
-  if (b == kLogZero) return a;
-  const double largest = std::max(a, b);
-  return largest + std::log(std::exp(a - largest) + std::exp(b - largest));
-}
 
 // A sequence of the batch: its first time steps, and its target labels.
 struct Sequence {
