@@ -167,6 +167,22 @@ CASES = {
         ("MultiHeadAttention", "without biases", [(2, 5, 8)], "num_heads: 2 bias_term: false"),
         ("MultiHeadAttention", "of a context", [(2, 5, 8), (2, 4, 3), (2, 4)], "num_heads: 2 num_kv_heads: 1 rotary_base: 50"),
         ("MultiHeadAttention", "of a mask before a context", [(2, 5, 8), (2, 4), (2, 4, 3)], "num_heads: 2 bias_term: false"))},
+    **{f"Binary {operation}": ([(2, 3, 1), (4,)],
+                               "layer { name: 'e' type: 'Exp' bottom: 'x0' top: 'e' } layer { name: 'l' type: 'Binary' bottom: 'e' "
+                               f"bottom: 'x1' top: 'y' binary_param {{ operation: {operation} }} }}")
+       for operation in ("ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "MAXIMUM", "MINIMUM", "POWER")},
+    "Binary of equal shapes": ([(2, 3), (2, 3)], one_layer("Binary", 2, "binary_param { operation: DIVIDE }")),
+    "Where": ([(2, 3, 1), (4,), (3, 1)], "layer { name: 'r' type: 'ReLU' bottom: 'x0' top: 'r' } layer { name: 'l' type: 'Where' "
+                                         "bottom: 'r' bottom: 'x1' bottom: 'x2' top: 'y' }"),
+    "Gather": ([(3, 5, 2), (2, 5, 4)], "layer { name: 'a' type: 'ArgMax' bottom: 'x1' top: 'i' argmax_param { axis: 1 } } layer { "
+                                       "name: 'l' type: 'Gather' bottom: 'x0' bottom: 'i' top: 'y' gather_param { axis: -2 } }"),
+    "Scatter": ([(3, 5, 2), (3, 5, 2), (3, 2, 2)],
+                "layer { name: 'k' type: 'TopK' bottom: 'x1' top: 'v' top: 'i' top_k_param { k: 2 axis: 1 } } layer { name: 'l' "
+                "type: 'Scatter' bottom: 'x0' bottom: 'i' bottom: 'x2' top: 'y' scatter_param { axis: 1 } }"),
+    "TopK": ([(3, 5, 2)], one_layer("TopK", 1, "top_k_param { k: 2 axis: 1 }", "yz")),
+    "TopK of the smallest": ([(3, 5)], one_layer("TopK", 1, "top_k_param { k: 5 largest: false }")),
+    "Cast to float16": ([(2, 3)], one_layer("Cast", 1, "cast_param { type: FP16 }")),
+    "Cast to float": ([(2, 3)], one_layer("Cast", 1, tops="d") + "layer { name: 't' type: 'TanH' bottom: 'd' top: 'y' }"),
     "one bottom for three layers, in place": (
         [(2, 3)], "layer { name: 'a' type: 'ReLU' bottom: 'x0' top: 'x0' } layer { name: 'b' type: 'TanH' bottom: 'x0' top: 'y' } "
                   "layer { name: 'c' type: 'Split' bottom: 'x0' top: 's' top: 't' }"),
@@ -195,6 +211,23 @@ def test_an_item_that_a_mask_hides(case, opset):
     mask[1], mask[0, 0] = 0, 0
     report = caffe.onnx.export(nets.draw_weights(nets.net_with(shapes, layers)), opset=opset, inputs={f"x{len(shapes) - 1}": mask})
     assert max(report.differences.values()) <= 1e-5
+
+
+# Layers whose operators are newer than opset 11: opset, layers.
+NEWER = {"adding": (16, "layer { name: 'l' type: 'Scatter' bottom: 'x0' bottom: 'i' bottom: 'v' top: 'y' scatter_param { add: true } }"),
+         "rounding to bfloat16": (13, "layer { name: 'l' type: 'Cast' bottom: 'x0' top: 'y' cast_param { type: BF16 } }")}
+
+
+@pytest.mark.parametrize("opset", nets.OPSETS)
+@pytest.mark.parametrize("what", NEWER)
+def test_layers_of_newer_operators(what, opset):
+    least, layer = NEWER[what]
+    net = nets.net_with([(5, 2)], "layer { name: 'k' type: 'TopK' bottom: 'x0' top: 'v' top: 'i' top_k_param { axis: 0 k: 3 } } " + layer)
+    if opset < least:
+        with pytest.raises(caffe.Unsupported, match=f"{what} needs opset {least}; the model has opset {opset}"):
+            caffe.onnx.export(net, opset=opset)
+        return
+    assert max(caffe.onnx.export(net, opset=opset).differences.values()) <= 1e-5
 
 
 @pytest.mark.parametrize("file", GOLDENS, ids=lambda file: file.stem)

@@ -101,6 +101,11 @@ def arg_max(param, bottoms, own, other, tolerance):
     return max(places, values, key=lambda difference: difference.relative)
 
 
+@compares("TopK", 1)
+def top_k(param, bottoms, own, other, _tolerance):
+    return choices(own[1], other[1], lambda top: _taken(bottoms[0], top, param.top_k_param.axis))
+
+
 @compares("Pooling", 1)
 def mask(param, bottoms, own, other, _tolerance):
     """The other side's position must lie in the same window."""

@@ -104,5 +104,9 @@ class LayerView:
         """Makes the layer's bottoms outputs of the model instead of its tops."""
         self.reason_left_out = reason
 
+    def require_opset(self, onnx, least, what):
+        if onnx.opset < least:
+            self.refuse(f"{what} needs opset {least}; the model has opset {onnx.opset}")
+
     def refuse(self, reason):
         raise Unsupported(f"layer '{self.name}' ({self.type}): {reason}")

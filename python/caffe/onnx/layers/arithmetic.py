@@ -1,6 +1,8 @@
 """Sums and products of tensors, with learned factors and offsets, and reductions along axes."""
 import numpy as np
+from onnx import TensorProto
 
+from ...proto.caffe_pb2 import BF16, FP16
 from ..builder import INT_MAX
 from ..registry import writes
 
@@ -60,6 +62,24 @@ def eltwise(layer, onnx):
     if options.operation == options.SUM and options.coeff:
         tensors = [onnx.scaled(tensor, factor) for tensor, factor in zip(tensors, options.coeff)]
     return _chain(onnx, kind, tensors)
+
+
+@writes("Binary")
+def binary(layer, onnx):
+    kinds = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")  # in the order of BinaryParameter's operations
+    return onnx.op(kinds[layer.param.binary_param.operation], *layer.bottoms)
+
+
+@writes("Cast")
+def cast(layer, onnx):
+    """Rounds to 16 bits; the numbers of a model are float."""
+    options = layer.param.cast_param
+    if options.type == FP16:
+        return onnx.cast(onnx.cast(layer.bottom, np.float16), np.float32)
+    if options.type == BF16:
+        layer.require_opset(onnx, 13, "rounding to bfloat16")
+        return onnx.cast(onnx.op("Cast", layer.bottom, to=TensorProto.BFLOAT16), np.float32)
+    return layer.bottom
 
 
 @writes("MatMul")

@@ -14,6 +14,36 @@ def filter_(layer, onnx):
     return [onnx.op("Gather", bottom, places, axis=0) for bottom in layer.bottoms[:-1]]
 
 
+@writes("Where")
+def where(layer, onnx):
+    condition, *both = layer.bottoms
+    return onnx.op("Where", onnx.cast(condition, np.bool_), *both)
+
+
+@writes("Gather")
+def gather(layer, onnx):
+    data, indices = layer.bottoms
+    return onnx.op("Gather", data, onnx.cast(indices, np.int64), axis=layer.axis(layer.param.gather_param.axis))
+
+
+@writes("Scatter")
+def scatter(layer, onnx):
+    """The order in which updates of one place replace each other is undefined in ONNX; in onnxruntime the last one counts, too."""
+    options, (data, indices, updates) = layer.param.scatter_param, layer.bottoms
+    if options.add:
+        layer.require_opset(onnx, 16, "adding")
+    return onnx.op("ScatterElements", data, onnx.cast(indices, np.int64), updates, axis=layer.axis(options.axis),
+                   reduction="add" if options.add else None)
+
+
+@writes("TopK")
+def top_k(layer, onnx):
+    options = layer.param.top_k_param
+    values, places = onnx.op("TopK", layer.bottom, onnx.integers([options.k]), outputs=2, axis=layer.axis(options.axis),
+                             largest=int(options.largest))
+    return [values, onnx.cast(places, np.float32)][:len(layer.tops)]
+
+
 @writes("Nms")
 def peaks(layer, onnx):
     """For each of the first maps, the first max_peaks elements above the threshold and all their neighbours, as rows x, y and

@@ -1,5 +1,6 @@
 """Element-wise operators."""
 import numpy as np
+from onnx import TensorProto
 
 from .registry import reads
 
@@ -119,9 +120,11 @@ def neg(node):
 
 @reads("Pow")
 def power(node):
-    exponent = node.weights(1, "exponent")
-    node.require(exponent.size == 1, "its exponent is no single number")
-    _power(node, power=float(exponent.item()))
+    exponent = node.constant(1)
+    if exponent is not None and exponent.size == 1 and node.constant(0) is None and node.shape() == node.top_shape:
+        _power(node, power=float(exponent.item()))
+    else:
+        node.layer("Binary", bottoms=[node.blob_of(0), node.blob_of(1)], binary_param={"operation": 6})  # POWER
 
 
 @reads("Gelu")
@@ -172,6 +175,19 @@ def greater(node):
     node.layer("Threshold", threshold_param={"threshold": float(limit.item())})
 
 
-@reads("Identity", "Dropout", "Cast")
+_HALVES = {TensorProto.FLOAT16: 1, TensorProto.BFLOAT16: 2}  # Precision
+
+
+@reads("Cast")
+def cast(node):
+    """Rounds floats to 16 bits; other types hold the same numbers."""
+    kind = _HALVES.get(node.get("to"))
+    if kind is None or node.source.arrays[node.inputs[0]].dtype != np.float32:
+        node.alias()
+    else:
+        node.layer("Cast", cast_param={"type": kind})
+
+
+@reads("Identity", "Dropout")
 def identity(node):
     node.alias()

@@ -1,11 +1,11 @@
 """Sums and products of tensors and constants."""
 import numpy as np
 
-from ..._caffe import Unsupported
 from .activations import add_begins_hard_sigmoid
 from .registry import reads
 
 _KINDS = {"Add": 1, "Sub": 1, "Mul": 0, "Div": 0}  # EltwiseParameter's operations
+_OPERATIONS = {"Add": 0, "Sub": 1, "Mul": 2, "Div": 3, "Max": 4, "Min": 5, "Pow": 6, "And": 2}  # BinaryParameter's
 
 
 @reads("Add", "Sub", "Mul", "Div")
@@ -39,7 +39,11 @@ def _with_constant(node, tensor, array, is_right):
         held = node.hold(np.broadcast_to(array, shape))
         node.layer("Eltwise", bottoms=[tensor, held], eltwise_param={"operation": operation})
         return
-    axis, part = _covered(node, array, len(shape))
+    covered = _covered(array, len(shape))
+    if covered is None or not _fits(covered, shape):
+        combine(node, [tensor, node.hold(array)], "Mul" if operation == 0 else "Add")
+        return
+    axis, part = covered
     if node.operator in ("Mul", "Div"):
         _scale(node, tensor, axis, part)
     else:
@@ -53,14 +57,18 @@ def _opposite(node, tensor):
     return opposite
 
 
-def _covered(node, array, axes):
-    """First axis, and the array without surrounding axes of extent 1, as parameters of Scale and Bias."""
+def _covered(array, axes):
+    """First axis, and the array without surrounding axes of extent 1, as parameters of Scale and Bias; None if these cannot have it,
+    because it differs between items."""
     full = array.reshape([1] * (axes - array.ndim) + list(array.shape))
     extents = [axis for axis in range(axes) if full.shape[axis] != 1]
     first, last = extents[0], extents[-1]
-    shape = full.shape[first:last + 1]
-    node.require(first > 0, "a constant that differs between items")
-    return first, full.reshape(shape)
+    return (first, full.reshape(full.shape[first:last + 1])) if first > 0 else None
+
+
+def _fits(covered, shape):
+    axis, part = covered
+    return part.shape == shape[axis:axis + part.ndim]
 
 
 def _scale(node, tensor, axis, factors):
@@ -68,11 +76,8 @@ def _scale(node, tensor, axis, factors):
     blobs, follower = [factors], node.follower("Add")
     bias = follower and next((follower.constant(k) for k in (0, 1) if follower.constant(k) is not None), None)
     if bias is not None and bias.size == factors.size and node.source.shape(node.outputs[0]) == follower.top_shape:
-        try:
-            same = _covered(node, bias, len(node.top_shape))
-        except Unsupported:
-            same = (None, None)
-        if same[0] == axis and same[1].shape == factors.shape:
+        same = _covered(bias, len(node.top_shape))
+        if same is not None and same[0] == axis and same[1].shape == factors.shape:
             node.take_in(follower)
             blobs.append(same[1])
     node.layer("Scale", bottoms=[tensor], blobs=blobs,
@@ -101,9 +106,8 @@ def _of_two(node):
     if node.operator == "Mul" and _is_swish(node):
         return
     if node.operator == "Div":
-        inverse = node.scratch("inverse")
-        node.layer("Power", bottoms=bottoms[1:], tops=[inverse], power_param={"power": -1.0})
-        bottoms[1] = inverse
+        combine(node, bottoms)
+        return
     coefficients = {"coeff": [1.0, -1.0]} if node.operator == "Sub" else {}
     node.layer("Eltwise", bottoms=bottoms, eltwise_param={"operation": _KINDS[node.operator], **coefficients})
 
@@ -120,50 +124,46 @@ def _is_swish(node):
     return False
 
 
+def combine(node, bottoms, operator=None, tops=None):
+    """A layer for an operation of two blobs, which are broadcast as ONNX does it."""
+    node.layer("Binary", bottoms=bottoms, tops=tops, binary_param={"operation": _OPERATIONS[operator or node.operator]})
+
+
 def _spread(node, shapes, operands):
-    """Broadcasts the smaller operand: one number per item and channel, as in squeeze and excitation, or one along other axes."""
+    """Broadcasts the smaller operand: by Scale or Bias if it covers axes that follow each other, as in squeeze and excitation."""
     large, small = (0, 1) if np.prod(shapes[0]) >= np.prod(shapes[1]) else (1, 0)
     whole = shapes[large]
-    node.require(whole == node.top_shape and (large == 0 or node.operator in ("Mul", "Add")),
-                 f"tensors of shapes {shapes[0]} and {shapes[1]}")
     shape = (1,) * (len(whole) - len(shapes[small])) + shapes[small]
     first, last = 0, len(shape)
     while last and shape[last - 1] == 1:
         last -= 1
     while first < last and shape[first] == 1 and whole[first] != 1:
         first += 1
+    if node.operator not in ("Mul", "Add") or whole != node.top_shape or shape[first:last] != whole[first:last]:
+        combine(node, operands)
+        return
     operand = operands[small]
-    if shape[first:last] != whole[first:last]:
-        operand, first, last = _tiled(node, operand, shape, whole), 0, len(whole)
-    elif shape[first:last] != shapes[small]:
+    if shape[first:last] != shapes[small]:
         flat = node.scratch("factors")
         layer = node.layer("Reshape", bottoms=[operand], tops=[flat])
         layer.reshape_param.shape.dim.extend(shape[first:last])
         operand = flat
-    if node.operator in ("Sub", "Div"):
-        operand = _opposite(node, operand)
-    is_factor = node.operator in ("Mul", "Div")
-    kind, options = ("Scale", "scale_param") if is_factor else ("Bias", "bias_param")
+    kind, options = ("Scale", "scale_param") if node.operator == "Mul" else ("Bias", "bias_param")
     node.layer(kind, bottoms=[operands[large], operand], **{options: {"axis": first}})
 
 
-def _tiled(node, operand, shape, whole):
-    """Repeats the operand along the axes where it has one element."""
-    padded = node.scratch("axes")
-    layer = node.layer("Reshape", bottoms=[operand], tops=[padded])
-    layer.reshape_param.shape.dim.extend(shape)
-    for axis, (own, extent) in enumerate(zip(shape, whole)):
-        if own != extent:
-            tiled = node.scratch(f"tiled{axis}")
-            node.layer("Tile", bottoms=[padded], tops=[tiled], tile_param={"axis": axis, "tiles": extent})
-            padded = tiled
-    return padded
-
-
-@reads("Sum", "Max")
+@reads("Sum", "Max", "Min", "And")
 def several(node):
-    node.require(all(node.shape(k) == node.shape() for k in range(len(node.inputs))), "tensors of several shapes")
-    node.layer("Eltwise", bottoms=node.inputs, eltwise_param={"operation": 1 if node.operator == "Sum" else 2})
+    bottoms = [node.blob_of(k) for k in range(len(node.inputs))]
+    if all(node.shape(k) == node.shape() for k in range(len(bottoms))) and len(bottoms) > 1 and node.operator in ("Sum", "Max"):
+        node.layer("Eltwise", bottoms=bottoms, eltwise_param={"operation": 1 if node.operator == "Sum" else 2})
+        return
+    if len(bottoms) == 1:
+        node.alias(bottoms[0])
+    for k in range(1, len(bottoms)):
+        top = node.outputs[0] if k + 1 == len(bottoms) else node.scratch(f"of{k + 1}")
+        combine(node, bottoms[:1] + bottoms[k:k + 1], "Add" if node.operator == "Sum" else None, [top])
+        bottoms[0] = top
 
 
 @reads("Softmax", "LogSoftmax")

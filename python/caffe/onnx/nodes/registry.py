@@ -1,4 +1,5 @@
 """Registers the functions that read ONNX operators, and defines what such a function sees."""
+import numpy as np
 from onnx import helper
 
 from ..._caffe import Unsupported
@@ -78,7 +79,8 @@ class NodeView:
         return self.inputs[index] if array is None else self.hold(array, f"constant{index}")
 
     def hold(self, array, suffix="constant"):
-        """The blob of a new layer that holds an array."""
+        """The blob of a new layer that holds an array; a single number has an axis."""
+        array = np.atleast_1d(array)
         name = self.scratch(suffix)
         layer = self.importer.add(self.node, "Parameter", [], [name], [array])
         layer.parameter_param.shape.dim.extend(array.shape)

@@ -1,4 +1,4 @@
-"""The largest values, and their positions."""
+"""Selections: the largest values and their positions, elements that a condition chooses, and updates at positions."""
 from .registry import reads
 
 
@@ -15,9 +15,26 @@ def arg_max(node):
 
 @reads("TopK")
 def top_k(node):
-    """A layer for the values and a layer for their positions, whichever are read."""
-    node.require(node.get("largest", 1) and node.get("sorted", 1), "the smallest values, or values in any order")
+    node.require(node.get("sorted", 1), "values in any order")
     count, axis = int(node.weights(1, "number of values").item()), node.axis(node.get("axis", -1))
-    for are_values, top in zip((True, False), node.outputs):
-        if top and (node.source.readers[top] or top in node.source.outputs):
-            node.layer("ArgMax", tops=[top], argmax_param={"axis": axis, "top_k": count, "out_max_val": are_values})
+    values = node.outputs[0] or node.scratch("values")
+    places = node.outputs[1:2] if len(node.outputs) > 1 and node.is_read(node.outputs[1]) else []
+    node.layer("TopK", tops=[values, *places], top_k_param={"axis": axis, "k": count, "largest": bool(node.get("largest", 1))})
+    unread = [] if node.is_read(values) else [values]
+    if unread:
+        node.layer("Silence", bottoms=unread, tops=[])
+
+
+@reads("Where")
+def where(node):
+    node.layer("Where", bottoms=[node.blob_of(k) for k in range(3)])
+
+
+@reads("ScatterElements", "Scatter")
+def scatter(node):
+    reduction, axis = node.get("reduction", "none"), node.axis(node.get("axis", 0))
+    node.require(reduction in ("none", "add"), f"a reduction by {reduction}")
+    data, indices = node.shape(), node.shape(1)
+    node.require(all(a == b or k == axis for k, (a, b) in enumerate(zip(data, indices))),
+                 f"indices of shape {indices} for data of shape {data}, which differ along other axes than {axis}")
+    node.layer("Scatter", bottoms=[node.blob_of(k) for k in range(3)], scatter_param={"axis": axis, "add": reduction == "add"})

@@ -77,15 +77,16 @@ def slice_(node):
 
 @reads("Gather")
 def gather(node):
-    """One position along an axis, or consecutive positions; or rows of weights, or items, selected by the data."""
-    if node.constant(1) is None:
-        _rows_by_index(node)
-        return
-    places = node.weights(1, "places")
-    axis = node.axis(node.get("axis", 0))
+    """One position along an axis, or consecutive positions; or rows of weights, items or any positions, by their indices."""
+    places, axis = node.constant(1), node.axis(node.get("axis", 0))
     extent = node.shape()[axis]
+    if places is None:
+        _by_index(node, axis)
+        return
     first = int(places.ravel()[0]) % extent
-    node.require(np.array_equal(places.ravel() % extent, first + np.arange(places.size)), "places that do not follow each other")
+    if not np.array_equal(places.ravel() % extent, first + np.arange(places.size)):
+        node.layer("Gather", bottoms=[node.inputs[0], node.hold(places)], gather_param={"axis": axis})
+        return
     cut = node.outputs[0] if places.ndim == 1 else node.scratch("cut")
     if places.size == extent:
         cut = node.inputs[0]
@@ -98,16 +99,15 @@ def gather(node):
         layer.reshape_param.shape.dim.extend(node.top_shape)
 
 
-def _rows_by_index(node):
-    node.require(node.axis(node.get("axis", 0)) == 0, "places that depend on the inputs, along another axis than the first")
+def _by_index(node, axis):
     rows = node.constant(0)
-    if rows is None:
-        node.require(len(node.shape(1)) == 1, f"places of shape {node.shape(1)}")
+    if rows is not None and rows.ndim == 2 and axis == 0:
+        node.layer("Embed", bottoms=[node.inputs[1]], blobs=[rows],
+                   embed_param={"input_dim": rows.shape[0], "num_output": rows.shape[1], "bias_term": False})
+    elif rows is None and axis == 0 and len(node.shape(1)) == 1:
         node.layer("BatchReindex", bottoms=node.inputs[:2])
-        return
-    node.require(rows.ndim == 2, f"weights of shape {rows.shape}, of which the inputs choose rows")
-    node.layer("Embed", bottoms=[node.inputs[1]], blobs=[rows],
-               embed_param={"input_dim": rows.shape[0], "num_output": rows.shape[1], "bias_term": False})
+    else:
+        node.layer("Gather", bottoms=[node.blob_of(0), node.inputs[1]], gather_param={"axis": axis})
 
 
 def _cut(node, bottom, top, axis, part):
