@@ -44,3 +44,26 @@ def test_recurrent_layers(kind, opset):
     result = caffe.onnx.import_model(caffe.onnx.export(net, opset=opset).model)
     assert result.differences["y"] <= 1e-6
     assert list(result.net.inputs) == ["x0", "x1"]
+
+
+@pytest.mark.parametrize("opset", nets.OPSETS)
+def test_a_gpt_with_a_causal_mask(opset):
+    """Tokens are an input, so that the importer has to recognize them as indices behind the Embed."""
+    filler = "weight_filler { type: 'gaussian' std: 0.3 }"
+    net = nets.draw_weights(nets.net_with([(2, 5)], f"""
+        layer {{ name: 'positive' type: 'ReLU' bottom: 'x0' top: 'positive' }}
+        layer {{ name: 'scaled' type: 'Power' bottom: 'positive' top: 'scaled' power_param {{ scale: 6 }} }}
+        layer {{ name: 'e' type: 'Embed' bottom: 'scaled' top: 'e' embed_param {{ input_dim: 7 num_output: 8 {filler} }} }}
+        layer {{ name: 'n' type: 'LayerNorm' bottom: 'e' top: 'n' }}
+        layer {{ name: 'a' type: 'MultiHeadAttention' bottom: 'n' top: 'a'
+                 attention_param {{ num_heads: 4 num_kv_heads: 2 causal: true rotary_base: 100 {filler} }} }}
+        layer {{ name: 'r' type: 'Binary' bottom: 'e' bottom: 'a' top: 'r' }}
+        layer {{ name: 'm' type: 'LayerNorm' bottom: 'r' top: 'm' }}
+        layer {{ name: 'u' type: 'InnerProduct' bottom: 'm' top: 'u' inner_product_param {{ num_output: 16 axis: 2 {filler} }} }}
+        layer {{ name: 'g' type: 'GELU' bottom: 'u' top: 'g' }}
+        layer {{ name: 'd' type: 'InnerProduct' bottom: 'g' top: 'd' inner_product_param {{ num_output: 8 axis: 2 {filler} }} }}
+        layer {{ name: 's' type: 'Binary' bottom: 'r' bottom: 'd' top: 's' }}
+        layer {{ name: 'y' type: 'InnerProduct' bottom: 's' top: 'y' inner_product_param {{ num_output: 7 axis: 2 {filler} }} }}"""))
+    result = caffe.onnx.import_model(caffe.onnx.export(net, opset=opset).model)
+    assert result.differences["y"] <= 1e-4
+    assert "Where" in {layer.type for layer in result.net.layers}
