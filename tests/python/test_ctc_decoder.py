@@ -69,15 +69,38 @@ def test_a_beam_finds_what_greedy_misses(run_layer):
     assert labels == [(0,)] and probabilities[0] == pytest.approx(np.log(0.64), rel=1e-6)
 
 
-def test_a_prefix_that_comes_back_is_one_prefix(run_layer):
-    """A narrow beam loses a prefix, keeps a longer one, and finds the lost one again: its paths count once."""
-    for seed in range(30):
-        scores = draw(6, 4, 3, seed)
-        for width in (2, 3, 4):
-            labels, probabilities, _ = decode(run_layer, f"method: BEAM beam_width: {width}", scores)
-            for n in range(4):
-                of = all_labels(log_softmax(scores[:, n]), 2, True)
-                assert probabilities[n] <= np.log(of[labels[n]]) + 1e-5
+def search(log_y, blank, merges, width):
+    """The same search with a dictionary of prefixes: probabilities of paths that end with the blank, and of others."""
+    beams = {(): (1.0, 0.0)}
+    for step in np.exp(log_y):
+        after = {}
+
+        def add(prefix, with_blank, without):
+            old = after.get(prefix, (0.0, 0.0))
+            after[prefix] = old[0] + with_blank, old[1] + without
+
+        for prefix, (with_blank, without) in beams.items():
+            add(prefix, (with_blank + without) * step[blank], 0)
+            for c in (c for c in range(len(step)) if c != blank):
+                is_repeated = merges and prefix[-1:] == (c,)
+                if is_repeated:
+                    add(prefix, 0, without * step[c])
+                add(prefix + (c,), 0, (with_blank if is_repeated else with_blank + without) * step[c])
+        beams = dict(sorted(after.items(), key=lambda one: (-sum(one[1]), one[0]))[:width])
+    best, probabilities = next(iter(beams.items()))
+    return best, sum(probabilities)
+
+
+@pytest.mark.parametrize("merges", [True, False])
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+def test_a_narrow_beam_keeps_the_best_prefixes(run_layer, merges, width):
+    """Some prefixes leave the beam and come back, while longer ones stay: their paths belong together."""
+    scores = draw(9, 60, 3)
+    labels, probabilities, _ = decode(run_layer, f"method: BEAM beam_width: {width} merge_repeated: {str(merges).lower()}", scores)
+    for n in range(60):
+        best, probability = search(log_softmax(np.float32(scores[:, n]).astype(float)), 2, merges, width)
+        assert labels[n] == best
+        assert probabilities[n] == pytest.approx(np.log(probability), rel=1e-5)
 
 
 def test_equal_scores_give_the_first_labels(run_layer):

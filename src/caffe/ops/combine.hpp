@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <iterator>
 #include <string>
 
 #include "caffe/ops/broadcast_steps.hpp"
@@ -36,7 +37,8 @@ struct Combine {
   std::string Attributes() const {
     constexpr const char* kNames[] = {"add",     "subtract", "multiply", "divide",
                                       "maximum", "minimum",  "power"};
-    return kNames[static_cast<int>(kind)];
+    const auto number = static_cast<uint32_t>(kind);  // from a file it may be any
+    return number < std::size(kNames) ? kNames[number] : "unknown";
   }
   LayoutRule layout_rule() const {
     return broadcast.RepeatsNone(kInputs) ? kFollowBothInputs : LayoutRule{};
