@@ -296,7 +296,7 @@ class NetWriter {
         {1, &NetWriter::AddParameter},    {2, &NetWriter::AddAxpy},
         {4, &NetWriter::AddResized},      {4, &NetWriter::AddMoved},
         {2, &NetWriter::AddLayerNorm},    {2, &NetWriter::AddMatMul},
-        {1, &NetWriter::AddInput}};
+        {2, &NetWriter::AddBinary},       {1, &NetWriter::AddInput}};
     int total = 0;
     for (const auto& [weight, method] : kChoices) total += weight;
     int choice = random_.Below(total);
@@ -701,6 +701,25 @@ class NetWriter {
     const auto y = ChooseLike(*x);
     const KnownBlob factor = NewInput("x", Shape{x->shape[0], x->shape[1]});
     if (y) Add("type: 'Axpy'", {factor, *x, *y}, {NewTop()});
+  }
+
+  // An operation of a blob and one like it, or one that is repeated along some of its axes.
+  void AddBinary() {
+    const KnownBlob first = ChooseAny();
+    auto second = random_.Chance(0.4) ? ChooseLike(first) : std::nullopt;
+    if (!second) {
+      if (first.batch != 0 || first.shape.num_axes() == 0 || first.shape[0] != items_) return;
+      Shape repeated = first.shape;
+      for (int axis = 1; axis < repeated.num_axes(); ++axis) {
+        if (random_.Chance(0.5)) repeated = repeated.With(axis, 1);
+      }
+      second = NewInput("x", repeated);
+    }
+    std::vector<KnownBlob> both = {first, *second};
+    if (random_.Chance(0.5)) std::swap(both[0], both[1]);
+    Add(StrCat("type: 'Binary' binary_param { operation: ",
+               random_.Pick({"ADD", "SUBTRACT", "MULTIPLY", "MAXIMUM", "MINIMUM"}), " }"),
+        both, {NewTop()});
   }
 
   void AddSilence() {
