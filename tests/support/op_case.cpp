@@ -260,6 +260,7 @@ const std::vector<OpCase>& OpCases() {
     std::vector<OpCase> list;
     AddConvCases(&list);
     AddConvPairCases(&list);
+    AddFormulaCases(&list);
     AddGemmCases(&list);
     AddPoolCases(&list);
     AddNormCases(&list);

@@ -16,6 +16,7 @@ void AddArrangeCases(std::vector<OpCase>* cases);
 void AddAttentionCases(std::vector<OpCase>* cases);
 void AddConvCases(std::vector<OpCase>* cases);
 void AddConvPairCases(std::vector<OpCase>* cases);
+void AddFormulaCases(std::vector<OpCase>* cases);
 void AddGemmCases(std::vector<OpCase>* cases);
 void AddImageCases(std::vector<OpCase>* cases);
 void AddLabelLossCases(std::vector<OpCase>* cases);

@@ -10,10 +10,12 @@
 #define CAFFE_SIMD_MATH(name)                                                    \
   extern "C" __attribute__((simd("notinbranch"))) float name##f(float) noexcept; \
   extern "C" __attribute__((simd("notinbranch"))) double name(double) noexcept;
+CAFFE_SIMD_MATH(cos)
 CAFFE_SIMD_MATH(erf)
 CAFFE_SIMD_MATH(erfc)
 CAFFE_SIMD_MATH(exp)
 CAFFE_SIMD_MATH(log)
+CAFFE_SIMD_MATH(sin)
 CAFFE_SIMD_MATH(tanh)
 #undef CAFFE_SIMD_MATH
 #endif
