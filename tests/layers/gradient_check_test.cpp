@@ -461,6 +461,20 @@ std::vector<GradientCase> Cases() {
   add(Layer1("TopKSmallest", "3x5", "TopK", "top: 'places' top_k_param { k: 3 largest: false }"))
       .is_distinct = true;
   add(Layer1("LayerScale", "2x3x4", "LayerScale", "layer_scale_param { initial: 0.7 }"));
+  const auto formula = [&](const std::string& name, const std::string& inputs,
+                           const std::string& expr) -> GradientCase& {
+    std::string bottoms;
+    for (size_t i = 0; i < Words(inputs).size(); ++i) bottoms += StrCat("bottom: 'x", i, "' ");
+    return add({"Expression" + name, inputs,
+                StrCat("layer { name: 'l' type: 'Expression' ", bottoms,
+                       "top: 'y' expression_param { expr: '", expr, "' } }")});
+  };
+  formula("", "2x3x4", "x * sigmoid(1.702 * x) - gelu(x) * erf(x) / (2 + cos(x))");
+  formula("Broadcast", "2x3x4 3x1 4", "x * y^2 + sin(z) * tanh(x + y)");
+  formula("OfLogarithms", "2x3x4", "log(x) * sqrt(x) + rsqrt(x) - x^x").low = 0.5;
+  formula("Softmax", "2x5x3", "exp(x - max(x, axis=1)) / sum(exp(x - max(x, axis=1)), axis=1)");
+  formula("Normalized", "3x4", "(x - mean(x, axis=0)) * rsqrt(mean(x * x, axis=0) + 0.1)");
+  formula("Choices", "2x3x4 2x3x4", "where(x < y, softplus(x), min(x, y)) + relu(x) * abs(y)");
   add(Layer1("PixelShuffle", "2x8x2x3", "PixelShuffle", ""));
   add(Layer1("PatchEmbed", "2x3x4x6", "PatchEmbed",
              StrCat("patch_embed_param { num_output: 5 patch_size: 2 ", kGaussian, "}")));
