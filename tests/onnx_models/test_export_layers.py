@@ -154,6 +154,16 @@ CASES = {
     "InstanceNorm of rows": ([(2, 3)], one_layer("InstanceNorm", 1)),
     "PixelShuffle": ([(2, 18, 2, 3)], one_layer("PixelShuffle", 1, "pixel_shuffle_param { upscale_factor: 3 }")),
     "DropPath": ([(2, 3)], one_layer("DropPath", 1, tops="d") + "layer { name: 't' type: 'TanH' bottom: 'd' top: 'y' }"),
+    **{f"Expression {expr}": (shapes, one_layer("Expression", len(shapes), f"expression_param {{ expr: '{expr}' {names} }}"))
+       for expr, shapes, names in (
+        ("x * sigmoid(1.702 * x)", [(2, 3)], ""), ("x", [(2, 3)], ""), ("-x^2 + 007.5 * x", [(2, 3)], ""), ("pi * tanh(x) / 01", [(2, 3)], ""),
+        ("abs(x) - sign(x) * exp(-x)", [(2, 3)], ""), ("sin(x) + cos(x) * erf(x) + gelu(x)", [(2, 3)], ""),
+        ("floor(3 * x) + round(5 * x)", [(2, 3)], ""), ("log(x ^ 2 + 1) + sqrt(square(x)) + rsqrt(x * x + 1)", [(2, 3)], ""),
+        ("relu(x) + softplus(x) * pow(2, x)", [(2, 3)], ""), ("clip(x, -0.5, 0.5) + where(x > 0.1, x, 2 * x)", [(2, 3)], ""),
+        ("(x < y) + (x <= y) * 2 + (x >= y) * 3 + (x == y)", [(2, 3), (3,)], ""), ("max(x, y) - min(x, 0.5) * z", [(2, 3, 4), (4,), (3, 1)], ""),
+        ("sum(x, axis=1) + mean(x, axis=(0, -1)) * max(x)", [(2, 3, 4)], ""), ("min(x, axis=-1) * sum(x * y)", [(2, 3, 4), (3, 1)], ""),
+        ("axis + e1 * if", [(2, 3), (2, 3), (2, 3)], "name: 'axis' name: 'e1' name: 'if'"),
+        ("exp(x - max(x, axis=1)) / sum(exp(x - max(x, axis = 1)), axis=1)", [(2, 5)], ""))},
     "LayerScale": ([(2, 3, 4)], one_layer("LayerScale", 1)),
     "PatchEmbed": ([(2, 3, 4, 6)], one_layer("PatchEmbed", 1, "patch_embed_param { num_output: 5 patch_size: 2 }")),
     "Softplus": ([(2, 3)], one_layer("Softplus", 1)),
