@@ -162,6 +162,8 @@ def net_of_a_layer(folder, layer, *shapes):
     ("type: 'GRU' bottom: 'x0' recurrent_param { num_output: 4 bidirectional: true }", [(5, 2, 3)]),
     ("type: 'RNN' bottom: 'x0' bottom: 'x1' recurrent_param { num_output: 4 }", [(5, 2, 3), (5, 2)]),
     ("type: 'GroupNorm' bottom: 'x0' group_norm_param { num_groups: 2 }", [(2, 4, 5, 3)]),
+    ("type: 'Expression' bottom: 'x0' expression_param { expr: 'x * sigmoid(1.702 * x) - mean(x, axis=1) ^ 2' }", [(2, 4, 5)]),
+    ("type: 'Expression' bottom: 'x0' bottom: 'x1' expression_param { expr: 'tanh(x) * y + max(x)' }", [(2, 4, 5), (4, 1)]),
     ("type: 'InstanceNorm' bottom: 'x0'", [(2, 4, 5, 3)]),
     ("type: 'PixelShuffle' bottom: 'x0'", [(2, 8, 2, 3)]),
     ("type: 'Binary' bottom: 'x0' bottom: 'x1' binary_param { operation: MAXIMUM }", [(2, 4, 1), (3,)]),
