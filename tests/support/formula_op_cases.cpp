@@ -58,6 +58,9 @@ void AddFormulaCases(std::vector<OpCase>* cases) {
     add("Formula" + name, Single(code),
         std::vector<CaseOperand>(static_cast<size_t>(ops::FormulaArity(code)), operand), {x});
   }
+  Formula sum = ScaledSum(1);
+  sum.results = {5};
+  add("FormulaOfOneResult", sum, {x, T({5, 1, 1})}, {x});
   add("FormulaOfTwoResults", ScaledSum(3), {x, x}, {x, x});
   add("FormulaWithoutAResult", ScaledSum(3), {x, x}, {Absent(), x});
   add("FormulaPerChannel", ScaledSum(1), {x, T({5, 1, 1})}, {x, x});

@@ -97,7 +97,7 @@ class ExpressionLayer final : public Layer {
   static bool IsReduction(const FormulaTerms& terms, int term) {
     return terms[term].kind == FormulaTerm::Kind::kReduction;
   }
-  // What a reduction of forward computes; backward reads it.
+  // The result of a reduction in forward, which backward reads.
   static Value* Kept(GraphBuilder& graph, const FormulaTerms& terms, int reduction) {
     return graph.Saved(StrCat("reduction_", reduction), terms.shape(reduction));
   }

@@ -296,7 +296,8 @@ class NetWriter {
         {1, &NetWriter::AddParameter},    {2, &NetWriter::AddAxpy},
         {4, &NetWriter::AddResized},      {4, &NetWriter::AddMoved},
         {2, &NetWriter::AddLayerNorm},    {2, &NetWriter::AddMatMul},
-        {2, &NetWriter::AddBinary},       {1, &NetWriter::AddInput}};
+        {2, &NetWriter::AddBinary},       {5, &NetWriter::AddExpression},
+        {1, &NetWriter::AddInput}};
     int total = 0;
     for (const auto& [weight, method] : kChoices) total += weight;
     int choice = random_.Below(total);
@@ -578,6 +579,21 @@ class NetWriter {
       has_nan_ = true;  // may divide by 0
     }
     Add(text + " }", bottoms, {random_.Chance(0.15) ? TopOver(first) : NewTop()});
+  }
+
+  // Formulas without jumps, at which rounding would decide.
+  void AddExpression() {
+    const KnownBlob first = ChooseAny();
+    const auto second = ChooseLike(first);
+    std::vector<KnownBlob> bottoms = {first};
+    if (second && random_.Chance(0.4)) bottoms.push_back(*second);
+    const std::string expr =
+        bottoms.size() == 2
+            ? random_.Pick<std::string>({"x * sigmoid(y) + x", "tanh(x) / 2 - y * mean(x)"})
+            : random_.Pick<std::string>({"x * sigmoid(1.702 * x)", "x - mean(x, axis=-1)",
+                                         "tanh(x) + 0.1 * sum(x * x, axis=0)"});
+    Add(StrCat("type: 'Expression' expression_param { expr: '", expr, "' }"), bottoms,
+        {random_.Chance(0.15) ? TopOver(first) : NewTop()});
   }
 
   // A convolution that keeps its bottom's shape, its sum with the bottom, and a ReLU.

@@ -67,6 +67,7 @@ static void CheckOperands(const ReduceAxes& op, const OperandCheck& check) {
           static_cast<int>(op.reduction), ", which does not exist");
   for (const TensorDesc* operand : {&x, &y}) {
     OperandCheck::IsPlain(*operand);
+    if (operand->dtype != DType::kFloat) check.IsData(*operand);  // statistics may be float
     Require(!Is8Bit(operand->dtype), "a reduction of bytes");
   }
   const std::vector<TensorDesc> operands = {x, y};
