@@ -101,6 +101,9 @@ class FormulaRun {
         Fill(i, static_cast<A>(static_cast<Accum<T>>(*ctx.input(i).template as<const T>())));
       });
     }
+    for (int i = 0; i < static_cast<int>(plan.op.results.size()); ++i) {
+      if (MayBeDirect(i)) direct_results_[num_direct_++] = i;
+    }
   }
 
   void Run(int64_t begin, int64_t end) {
@@ -110,10 +113,16 @@ class FormulaRun {
       for (int i = 0; i < plan_.op.inputs; ++i) {
         if (!IsScalar(i)) Load(i, first, count, lanes);
       }
+      const bool is_direct = count == lanes;
+      for (int i = 0; i < num_direct_; ++i) {
+        const int k = direct_results_[i];
+        const uint8_t slot = plan_.op.results[static_cast<size_t>(k)];
+        slots_[slot] = is_direct ? ctx_.output(k).as<A>() + first : arena_ + slot * plan_.block;
+      }
       RunSteps<A>(plan_.op.steps.data(), plan_.op.steps.size(), slots_, lanes);
       for (size_t i = 0; i < plan_.op.results.size(); ++i) {
         const auto k = static_cast<int>(i);
-        if (!ctx_.has_output(k)) continue;
+        if (!ctx_.has_output(k) || (is_direct && IsDirect(k))) continue;
         VisitFloat(ctx_.output(k).dtype, [&]<typename T>(TypeTag<T>) {
           ConvertElements<A, T>(slots_[plan_.op.results[i]], ctx_.output(k).as<T>() + first, count);
         });
@@ -125,8 +134,24 @@ class FormulaRun {
   bool IsScalar(int input) const { return plan_.places.IsScalar(static_cast<size_t>(input)); }
   void Fill(int slot, A value) { std::fill_n(slots_[slot], plan_.block, value); }
 
-  // Whole inputs in the arithmetic's type are read where they are, others are copied. Results are
-  // stored after all instructions, so an output may have an input's memory.
+  bool IsDirect(int result) const {
+    return std::find(direct_results_, direct_results_ + num_direct_, result) !=
+           direct_results_ + num_direct_;
+  }
+  // True if instructions may write the result's slot in the output's memory. An output that has an
+  // input's memory is written after all instructions.
+  bool MayBeDirect(int result) const {
+    if (!ctx_.has_output(result) || ctx_.output(result).dtype != kDTypeOf<A>) return false;
+    const auto slot_of = [&](int i) { return plan_.op.results[static_cast<size_t>(i)]; };
+    if (slot_of(result) < plan_.op.first_register()) return false;
+    for (int i = 0; i < num_direct_; ++i) {
+      if (slot_of(direct_results_[i]) == slot_of(result)) return false;
+    }
+    return std::ranges::none_of(
+        ctx_.inputs, [&](const TensorView& x) { return x.data == ctx_.output(result).data; });
+  }
+
+  // Whole inputs in the arithmetic's type are read where they are, others are copied.
   void Load(int input, int64_t first, int64_t count, int64_t lanes) {
     const TensorView& x = ctx_.input(input);
     const bool is_whole = plan_.places.IsWhole(static_cast<size_t>(input));
@@ -148,6 +173,7 @@ class FormulaRun {
   const FormulaPlan& plan_;
   const KernelContext& ctx_;
   A* slots_[ops::kMaxFormulaSlots];
+  int num_direct_ = 0, direct_results_[ops::kMaxFormulaOperands];
   alignas(64) A arena_[kArena];
 };
 
