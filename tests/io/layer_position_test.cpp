@@ -22,19 +22,19 @@ TEST(LayerPositionTest, FindsTheLayerOfThePhase) {
                                              "  # a comment\n"
                                              "\tlayer { name: 'ip' }\n"));
   const std::string message = "layer 'data' (Data): wrong";
-  EXPECT_EQ(PositionOfLayer(file, TRAIN, message), file + ":2:1");
-  EXPECT_EQ(PositionOfLayer(file, TEST, message), file + ":3:1");
-  EXPECT_EQ(PositionOfLayer(file, TEST, "layer 'ip' has 2 tops"), file + ":5:2");
-  EXPECT_EQ(PositionOfLayer(file, TEST, "layer 'none': wrong"), "");
-  EXPECT_EQ(PositionOfLayer(file, TEST, "the net has no layer 'ip'"), "");
-  EXPECT_EQ(PositionOfLayer("", TEST, message), "");
+  EXPECT_EQ(PositionOfLayer(file, TRAIN, message).place, file + ":2:1");
+  EXPECT_EQ(PositionOfLayer(file, TEST, message).place, file + ":3:1");
+  EXPECT_EQ(PositionOfLayer(file, TEST, "layer 'ip' has 2 tops").place, file + ":5:2");
+  EXPECT_EQ(PositionOfLayer(file, TEST, "layer 'none': wrong").place, "");
+  EXPECT_EQ(PositionOfLayer(file, TEST, "the net has no layer 'ip'").place, "");
+  EXPECT_EQ(PositionOfLayer("", TEST, message).place, "");
 }
 
 TEST(LayerPositionTest, FindsLayersOfTheOldForm) {
   const TemporaryFolder folder;
   const std::string file = folder / "net.prototxt";
   WriteFileAtomically(file, std::string_view("layers { name: 'a' }\n\n  layers { name: 'b' }"));
-  EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'b' (ReLU): wrong"), file + ":3:3");
+  EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'b' (ReLU): wrong").place, file + ":3:3");
 }
 
 // A net is read with -lenient, but its errors come later, when reading is no longer lenient.
@@ -45,8 +45,8 @@ TEST(LayerPositionTest, PassesOverWhatLenientReadingLeavesOut) {
                                              "layer { name: 'b' pooling_param { pool: MEDIAN } }\n"
                                              "layer { name: 'c' }"));
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'a': wrong"), file + ":1:1");
-  EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'c': wrong"), file + ":3:1");
+  EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'a': wrong").place, file + ":1:1");
+  EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'c': wrong").place, file + ":3:1");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 

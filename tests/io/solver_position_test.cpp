@@ -18,13 +18,14 @@ TEST(SolverPositionTest, FindsTheFirstFieldThatTheFileSets) {
   WriteFileAtomically(file, std::string_view("net: 'net.prototxt'\n"
                                              "\tlr_policy: 'polynomial' # none\n"
                                              "stepvalue: 7 stepvalue: 3\n"));
-  EXPECT_EQ(PositionOfSolverField(file, "solver: unknown lr_policy 'polynomial'"), file + ":2:2");
-  EXPECT_EQ(PositionOfSolverField(file, "solver: no stepvalue after 7"), file + ":3:1");
-  EXPECT_EQ(PositionOfSolverField(file, "solver: gamma is 0; see lr_policy"), file + ":2:2");
-  EXPECT_EQ(PositionOfSolverField(file, "solver: base_lr is not set"), file);
-  EXPECT_EQ(PositionOfSolverField(file, "layer 'net': wrong"), "");
-  EXPECT_EQ(PositionOfSolverField("", "solver: base_lr is not set"), "");
-  EXPECT_EQ(PositionOfSolverField(folder / "none", "solver: base_lr is not set"), "");
+  EXPECT_EQ(PositionOfSolverField(file, "solver: unknown lr_policy 'polynomial'").place,
+            file + ":2:2");
+  EXPECT_EQ(PositionOfSolverField(file, "solver: no stepvalue after 7").place, file + ":3:1");
+  EXPECT_EQ(PositionOfSolverField(file, "solver: gamma is 0; see lr_policy").place, file + ":2:2");
+  EXPECT_EQ(PositionOfSolverField(file, "solver: base_lr is not set").place, file);
+  EXPECT_EQ(PositionOfSolverField(file, "layer 'net': wrong").place, "");
+  EXPECT_EQ(PositionOfSolverField("", "solver: base_lr is not set").place, "");
+  EXPECT_EQ(PositionOfSolverField(folder / "none", "solver: base_lr is not set").place, "");
 }
 
 TEST(SolverPositionTest, KeepsTheTypeOfTheError) {

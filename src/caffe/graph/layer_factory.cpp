@@ -4,6 +4,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "caffe/core/layer_types.hpp"
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/core/plugin_registration.hpp"
 #include "caffe/error.hpp"
@@ -27,6 +28,11 @@ Registry& Get() {
   static Registry registry;
   return registry;
 }
+
+const bool names_are_set = [] {
+  SetLayerTypeNames(&LayerRegistry::LayerTypeList);
+  return true;
+}();
 
 std::vector<std::string> TypesOf(const Registry& registry) {
   std::vector<std::string> types;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "caffe/core/field_names.hpp"
-#include "caffe/io/text_format.hpp"
+#include "caffe/io/source_text.hpp"
 #include "caffe/io/text_walk.hpp"
 
 namespace caffe {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "caffe/core/paths.hpp"
-#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/expand/expand.hpp"
 #include "caffe/io/text_format.hpp"
 
 namespace caffe {
@@ -40,13 +40,13 @@ int FindLayer(const Layers& layers, const std::string& name, Phase phase) {
 
 }  // namespace
 
-std::string PositionOfLayer(const std::string& file, Phase phase, const std::string& message) {
+ErrorPlace PositionOfLayer(const std::string& file, Phase phase, const std::string& message) {
   const std::string name = LayerNameIn(message);
-  if (name.empty() || !IsPlainFile(file)) return "";
-  const std::string text = ReadFile(file);
+  if (name.empty() || !IsPlainFile(file)) return {};
+  const SourceText text = ReadDefinitionText(file, *NetParameter::descriptor());
   NetParameter net;
   const TextPositions positions(text, &net);
-  if (!positions.parses()) return "";
+  if (!positions.parses()) return {};
 
   const char* field = "layer";
   int index = FindLayer(net.layer(), name, phase);
@@ -54,9 +54,9 @@ std::string PositionOfLayer(const std::string& file, Phase phase, const std::str
     field = "layers";
     index = FindLayer(net.layers(), name, phase);
   }
-  if (index < 0) return "";
+  if (index < 0) return {};
   const FieldDescriptor* descriptor = NetParameter::descriptor()->FindFieldByName(field);
-  return StrCat(file, ":", positions.PlaceOf(descriptor, index));
+  return positions.PlaceOf(descriptor, index);
 }
 
 }  // namespace caffe

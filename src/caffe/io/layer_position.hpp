@@ -14,8 +14,8 @@ namespace caffe {
 // several have its name, the first that `phase` may have. Empty if the message or the file has
 // none, and for a file that is not regular. Reads the file again, so that nothing has to be stored
 // for errors that may not occur.
-CAFFE_EXPORT std::string PositionOfLayer(const std::string& file, Phase phase,
-                                         const std::string& message);
+CAFFE_EXPORT ErrorPlace PositionOfLayer(const std::string& file, Phase phase,
+                                        const std::string& message);
 
 // Runs `build`; prepends the layer's position to an Error that begins with a layer. Adds nothing if
 // `file` is empty.

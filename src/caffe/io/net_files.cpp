@@ -3,13 +3,17 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "caffe/core/layer_types.hpp"
+#include "caffe/core/nearest_name.hpp"
 #include "caffe/core/paths.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/definition_texts.hpp"
+#include "caffe/io/expand/expand.hpp"
 #include "caffe/io/fork_fields.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/io/text_nesting.hpp"
@@ -63,18 +67,34 @@ std::vector<std::string> PluginsOf(const SolverParameter& solver) {
   return plugins;
 }
 
+// Plug-ins may define types, so it is called after they are loaded.
+void CheckTypesOfDefaults(const SourceText& text) {
+  if (text.types_of_defaults.empty()) return;
+  const std::vector<std::string> known = LayerTypeNames();
+  if (known.empty()) return;  // a program without layers
+  for (const auto& [type, place] : text.types_of_defaults) {
+    if (std::find(known.begin(), known.end(), type) != known.end()) continue;
+    const std::string near = NearestName(type, known);
+    throw InvalidArgument(
+        ErrorAt(place, StrCat("defaults for layers of type '", type, "', which does not exist",
+                              near.empty() ? "; `caffe layers` lists the types"
+                                           : StrCat("; did you mean '", near, "'?"))));
+  }
+}
+
 // Loads plug-ins that the text names before parsing it, because they define their layers' options.
 template <typename Message>
 void ReadDefinition(const std::string& path, Message* message) {
-  const std::string text = ReadFile(path);
-  if (text.find("plugin") != std::string::npos) {
+  const SourceText text = ReadDefinitionText(path, *Message::descriptor());
+  if (text.text().find("plugin") != std::string::npos) {
     WithContext(path, [&] {
-      const Message known = ParseKnownFields<Message>(text);
+      const Message known = ParseKnownFields<Message>(text.text());
       CheckTexts(known);
       for (const std::string& plugin : PluginsOf(known)) LoadPlugin(plugin);
     });
   }
-  ParseTextProto(text, path, message);
+  if (!IsLenientReading()) CheckTypesOfDefaults(text);
+  ParseTextProto(text, message);
 }
 
 }  // namespace
@@ -82,6 +102,7 @@ void ReadDefinition(const std::string& path, Message* message) {
 DefinitionKind KindOfDefinition(const std::string& path) {
   if (!IsPlainFile(path)) return DefinitionKind::kUnknown;
   const std::string text = ReadFile(path);
+  if (HasShortNet(text, *NetParameter::descriptor())) return DefinitionKind::kNet;
   const auto net = ParseKnownFields<NetParameter>(text);
   if (net.layer_size() + net.layers_size() + net.input_size() > 0) return DefinitionKind::kNet;
   const auto solver = ParseKnownFields<SolverParameter>(text);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "caffe/core/paths.hpp"
-#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/expand/expand.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/proto/caffe.pb.h"
 
@@ -32,18 +32,18 @@ std::vector<const FieldDescriptor*> FieldsIn(const std::string& text) {
 
 }  // namespace
 
-std::string PositionOfSolverField(const std::string& file, const std::string& message) {
+ErrorPlace PositionOfSolverField(const std::string& file, const std::string& message) {
   constexpr std::string_view kBefore = "solver: ";
-  if (!message.starts_with(kBefore) || !IsPlainFile(file)) return "";
-  const std::string text = ReadFile(file);
+  if (!message.starts_with(kBefore) || !IsPlainFile(file)) return {};
+  const SourceText text = ReadDefinitionText(file, *SolverParameter::descriptor());
   SolverParameter solver;
   const TextPositions positions(text, &solver);
-  if (!positions.parses()) return file;
+  if (!positions.parses()) return {file, ""};
   for (const FieldDescriptor* field : FieldsIn(message.substr(kBefore.size()))) {
-    const std::string place = positions.PlaceOf(field, field->is_repeated() ? 0 : -1);
-    if (!place.empty()) return StrCat(file, ":", place);
+    ErrorPlace place = positions.PlaceOf(field, field->is_repeated() ? 0 : -1);
+    if (!place.place.empty()) return place;
   }
-  return file;
+  return {file, ""};
 }
 
 }  // namespace caffe

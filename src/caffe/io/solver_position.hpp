@@ -12,7 +12,7 @@ namespace caffe {
 // Returns "FILE:LINE:COLUMN" of the first field that `message` ("solver: ...") names and the file
 // sets; "FILE" if it sets none of them. Empty for other messages, and for a file that is not
 // regular. Reads the file again.
-CAFFE_EXPORT std::string PositionOfSolverField(const std::string& file, const std::string& message);
+CAFFE_EXPORT ErrorPlace PositionOfSolverField(const std::string& file, const std::string& message);
 
 // Runs `build`; prepends the position to an Error that begins with "solver: ".
 template <typename Build>

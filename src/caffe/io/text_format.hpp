@@ -9,6 +9,8 @@
 
 #include "caffe/export.hpp"
 #include "caffe/io/extension_names.hpp"
+#include "caffe/io/source_text.hpp"
+#include "caffe/io/with_position.hpp"
 
 namespace caffe {
 
@@ -17,6 +19,8 @@ namespace caffe {
 // from 1). Reports only the first error, because later ones are often consequences of it.
 CAFFE_EXPORT void ParseTextProto(std::string_view text, const std::string& source_name,
                                  google::protobuf::Message* message);
+// The same for a text that may be expanded: errors name the file and the place in it.
+void ParseTextProto(const SourceText& text, google::protobuf::Message* message);
 
 // While an instance exists, this thread's ParseTextProto skips fields that the schema does not have
 // and those with unknown enum values. Each is logged as a warning with the text of the error.
@@ -31,29 +35,27 @@ class CAFFE_EXPORT LenientReading {
   const bool before_;
 };
 
-// Reads and parses the file at `path`. Throws IoError if it cannot be read.
-CAFFE_EXPORT void ReadTextProto(const std::string& path, google::protobuf::Message* message);
+// True while an instance of LenientReading exists in this thread.
+bool IsLenientReading();
 
-// Converts a column as counted by protobuf (from 0; a tab advances to the next multiple of 8) to
-// one from 1 in characters.
-int ColumnInText(std::string_view text, int line, int column);
-// The reverse: protobuf's column of byte number `byte`, from 0, in line `line`, from 0.
-int ColumnOfByte(std::string_view text, int line, int byte);
+// Reads and parses the file at `path`; nets and solvers are expanded (docs/short_nets.md). Throws
+// IoError if it cannot be read.
+CAFFE_EXPORT void ReadTextProto(const std::string& path, google::protobuf::Message* message);
 
 // Positions of the fields of a text that was read, leniently or not, without errors.
 class TextPositions {
  public:
   // Parses `text`, which must outlive this object, into `message`.
-  TextPositions(std::string_view text, google::protobuf::Message* message);
+  TextPositions(const SourceText& text, google::protobuf::Message* message);
   bool parses() const { return parses_; }
-  // Returns "LINE:COLUMN", from 1, of value `index` of a field (-1 if it is not repeated); empty if
-  // it is not set.
-  std::string PlaceOf(const google::protobuf::FieldDescriptor* field, int index) const;
+  // Returns the place of value `index` of a field (-1 if it is not repeated); empty if it is not
+  // set.
+  ErrorPlace PlaceOf(const google::protobuf::FieldDescriptor* field, int index) const;
 
  private:
   const std::string known_;  // without the fields that lenient reading skips
   const BracketedText bracketed_;
-  const std::string_view text_;
+  const SourceText& text_;
   google::protobuf::TextFormat::ParseInfoTree tree_;
   bool parses_ = false;
 };

@@ -34,7 +34,8 @@ void TextWalk::Enter() {
   }
   if (text == "{" || text == "<") {
     const FieldDescriptor* field = FindField(frames_.back().message, field_);
-    frames_.push_back({field ? field->message_type() : nullptr, field_, "", token().line});
+    frames_.push_back(
+        {field ? field->message_type() : nullptr, field_, "", token().line, token().column});
   } else if ((text == "}" || text == ">") && frames_.size() > 1) {
     field_ = frames_.back().opened_by;
     frames_.pop_back();

@@ -20,7 +20,7 @@ class TextWalk {
     const google::protobuf::Descriptor* message;  // null within unknown fields
     std::string opened_by;                        // the field
     std::string name;                             // the value of its field `name` so far
-    int line = 0;                                 // line of its brace, from 0
+    int line = 0, column = 0;                     // place of its brace, from 0
   };
 
   // `text` must outlive this object. `root` is the type of the whole text.
