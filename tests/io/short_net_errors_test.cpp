@@ -205,6 +205,7 @@ TEST_F(ShortNetErrorsTest, UnknownReferences) {
               "is followed by no name; write $width or ${width}, and $$");
   ExpectError("block { name: 'b' layer { name: '${x' } }", "1:33", "is followed by no name");
   fails("name: '$(width'", "the '(' in '$(width' has no ')'");
+  fails("loss_weight: $(in3)", "there is no $in3: block 'b' has 0 bottoms");
   fails("loss_weight: $(width / 4)", "10 / 4 leaves a remainder of 2; give numbers that divide");
   fails("loss_weight: $(width / 0)", "10 / 0 has no result");
   fails("loss_weight: $(width * 9000000000000000000)", "does not fit into 64 bits");

@@ -113,10 +113,15 @@ Tokens Scope::ValueOf(const Token& name) const {
             " stands outside of a block, and only blocks have arguments; write the value");
   if (name.text == "index") return NumberTokens(index, name.place);
   if (const auto found = arguments.find(name.text); found != arguments.end()) return found->second;
-  if (const int number = NumberOfBlob(name.text, "in"); number > 0)
-    return WithPrefix({Quoted(bottoms.at(static_cast<size_t>(number) - 1), name.place)}, kOfNet);
-  if (const int number = NumberOfBlob(name.text, "out"); number > 0)
-    return WithPrefix({Quoted(tops.at(static_cast<size_t>(number) - 1), name.place)}, kOfNet);
+  for (const auto* blobs : {&bottoms, &tops}) {
+    const bool is_in = blobs == &bottoms;
+    const auto number = static_cast<size_t>(NumberOfBlob(name.text, is_in ? "in" : "out"));
+    if (number == 0) continue;
+    // One that is read only in a default or an expression does not count for the use.
+    RequireAt(name.place, number <= blobs->size(), "there is no $", name.text, ": block '",
+              block->name, "' has ", blobs->size(), is_in ? " bottoms" : " tops");
+    return WithPrefix({Quoted((*blobs)[number - 1], name.place)}, kOfNet);
+  }
   std::vector<std::string> known = {"in", "out", "index"};
   std::string listed;
   for (const Block::Argument& argument : block->arguments) {
