@@ -12,7 +12,6 @@ import find_caffe  # noqa: F401  (before caffe)
 import caffe
 import caffe.draw
 from caffe.proto import caffe_pb2
-from google.protobuf import text_format
 
 
 def main():
@@ -23,9 +22,7 @@ def main():
     parser.add_argument("--phase", default="ALL", choices=("TRAIN", "TEST", "ALL"), help="leaves out layers of the other")
     parser.add_argument("--display_lrm", action="store_true", help="shows learning rate multipliers")
     args = parser.parse_args()
-    net = caffe_pb2.NetParameter()
-    with open(args.input_net_proto_file, encoding="utf-8") as file:
-        text_format.Parse(file.read(), net)
+    net = caffe.read_net(args.input_net_proto_file)
     phase = None if args.phase == "ALL" else caffe_pb2.Phase.Value(args.phase)
     print(f"Drawing net to {args.output_image_file}")
     caffe.draw.draw_net_to_file(net, args.output_image_file, args.rankdir, phase, args.display_lrm)
@@ -34,5 +31,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (OSError, caffe.Error, text_format.ParseError) as error:
+    except (OSError, caffe.Error) as error:
         sys.exit(f"draw_net.py: {error}")

@@ -11,6 +11,7 @@ from ._caffe import InvalidArgument, IoError
 from .class_names import read_names
 from .deployment import read_model_info
 from .proto import caffe_pb2
+from .prototxt import expanded_text
 
 
 class ModelFolder:
@@ -99,11 +100,10 @@ def _snapshot(folder: str) -> str:
     """The best weights of the training, else those of the latest iteration, if possible with a state; "" if there are none."""
     name = os.path.join(folder, "solver.prototxt")
     solver = caffe_pb2.SolverParameter()
-    with open(name, encoding="utf-8", errors="replace") as file:
-        try:
-            text_format.Parse(file.read(), solver, allow_unknown_field=True)
-        except text_format.ParseError as error:
-            raise InvalidArgument(f"{name}:{error}") from None
+    try:
+        text_format.Parse(expanded_text(name, is_solver=True), solver, allow_unknown_field=True)
+    except text_format.ParseError as error:
+        raise InvalidArgument(f"{name}:{error}") from None
     prefix = os.path.join(folder, solver.snapshot_prefix or "solver")
     if os.path.isdir(prefix):
         prefix = os.path.join(prefix, "solver")

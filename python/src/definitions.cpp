@@ -1,5 +1,6 @@
 #include "definitions.hpp"
 
+#include "caffe/io/expand/expand.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/solver_overrides.hpp"
 #include "caffe/io/solver_position.hpp"
@@ -22,6 +23,20 @@ py::bytes ReadNetBytes(const py::object& definition, bool lenient) {
     bytes = source.ReadNet().SerializePartialAsString();
   }
   return bytes;
+}
+
+// The text of a net, or of a solver with nets in it, without includes, blocks and defaults.
+py::bytes ExpandedText(const py::object& file, bool is_solver) {
+  const std::string path = PathOf(file);
+  std::string text;
+  {
+    const GilReleased release;
+    CheckReadable(path);
+    text = ReadDefinitionText(
+               path, is_solver ? *SolverParameter::descriptor() : *NetParameter::descriptor())
+               .text();
+  }
+  return text;
 }
 
 py::bytes ReadSolverBytes(const py::object& definition, const std::vector<std::string>& overrides,
@@ -100,6 +115,7 @@ OverriddenSolver ReadSolver(const Definition& definition,
 
 void BindDefinitions(py::module_& module) {
   module.def("_read_net", ReadNetBytes, py::arg("definition"), py::arg("lenient") = false);
+  module.def("_expanded_text", ExpandedText, py::arg("file"), py::arg("is_solver") = false);
   module.def("_read_solver", ReadSolverBytes, py::arg("definition"), py::arg("overrides"),
              py::arg("lenient") = false);
   module.def("_solver_type", SolverType, py::arg("definition"), py::arg("overrides"),

@@ -16,7 +16,6 @@ import find_caffe  # noqa: E402,F401  (before caffe)
 import caffe  # noqa: E402
 from caffe import summary  # noqa: E402
 from caffe.proto import caffe_pb2  # noqa: E402
-from google.protobuf import text_format  # noqa: E402
 
 
 def input_shape(text):
@@ -39,8 +38,7 @@ def main():
     args = parser.parse_args()
     phase = caffe_pb2.Phase.Value(args.phase)
     if args.input:
-        definition = text_format.Parse(pathlib.Path(args.net).read_text(encoding="utf-8"), caffe_pb2.NetParameter())
-        net = caffe.Net(summary.with_inputs(definition, dict(args.input)), phase)
+        net = caffe.Net(summary.with_inputs(caffe.read_net(args.net), dict(args.input)), phase)
     else:
         net = caffe.Net(args.net, phase)
     print(json.dumps(summary.summarize(net), indent=1) if args.json else summary.table(net))
@@ -52,5 +50,5 @@ if __name__ == "__main__":
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, caffe.Error, text_format.ParseError) as error:
+    except (OSError, caffe.Error) as error:
         sys.exit(f"summarize.py: {error}")

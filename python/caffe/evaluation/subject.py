@@ -5,11 +5,11 @@ import os
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
-from google.protobuf import text_format
 
 from .. import TEST, InvalidArgument, Net, model_info
 from .. import io as caffe_io
 from ..proto import caffe_pb2
+from ..prototxt import read_net
 from .records import Supply, find_supply, printable
 
 _SOFTMAX_LOSSES = ("SoftmaxWithLoss", "FocalLoss", "InfogainLoss")
@@ -134,7 +134,7 @@ def open_subject(model: str, weights: Union[str, Sequence[str]] = "", labels: Se
     if the net has several. Raises IoError for files that cannot be read, InvalidArgument for a net that
     is invalid, does not match its weights, or has no data.
     """
-    net = Net(_prepared(_definition(model, wish)), TEST, level=wish.level, stages=list(wish.stages), lenient=wish.lenient,
+    net = Net(_prepared(read_net(model, wish.lenient)), TEST, level=wish.level, stages=list(wish.stages), lenient=wish.lenient,
               precision=wish.precision)
     files = _files(os.fspath(weights)) if isinstance(weights, (str, os.PathLike)) else [os.fspath(file) for file in weights]
     if not files and net.params:
@@ -175,19 +175,6 @@ def _names_of_model(net: Net, files: List[str]) -> List[str]:
             if names:
                 return names
     return list(model_info(net).label)
-
-
-def _definition(model: str, wish: NetWish) -> Any:
-    message = caffe_pb2.NetParameter()
-    try:
-        with open(model, encoding="utf-8", errors="surrogateescape") as file:
-            text_format.Parse(file.read(), message)
-        if not message.layers and not message.input and not wish.lenient:
-            return message
-    except (OSError, UnicodeError, text_format.ParseError):
-        pass
-    # Reads definitions of older Caffes, and reports errors with their line.
-    return Net(model, TEST, level=wish.level, stages=list(wish.stages), lenient=wish.lenient, keep_all=False).definition
 
 
 def _prepared(net: Any) -> Any:

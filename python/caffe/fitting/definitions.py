@@ -13,13 +13,6 @@ _FIELDS_OF_NETS = ("net", "net_param", "train_net", "train_net_param", "test_net
 DEFAULT_SOLVER = {"type": "Adam", "base_lr": 0.001, "momentum": 0.9, "lr_policy": "fixed"}
 
 
-def read_net(net):
-    """A caffe_pb2.NetParameter in the current format, from a prototxt's name, a NetParameter or a NetSpec."""
-    if hasattr(net, "to_proto"):
-        net = net.to_proto()
-    return caffe_pb2.NetParameter.FromString(_caffe._read_net(net))
-
-
 def read_solver(solver):
     """A caffe_pb2.SolverParameter without nets, from a prototxt's name, a SolverParameter or a dict of
     fields; None selects Adam with a rate of 0.001."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._caffe import InvalidArgument
 from ..proto import caffe_pb2
+from ..prototxt import read_net
 from ..pycaffe import Net
 from ..solver import _is_notebook, get_solver
 from . import definitions
@@ -68,7 +69,7 @@ class Fit:
 
     def __init__(self, net, x, y=None, epochs=None, batch=None, solver=None, validation=None, metric=None, callbacks=(), seed=None,
                  resume=None, shuffle=True, progress=True, precision=None, keep_all=False):
-        self._definition = definitions.read_net(net)
+        self._definition = read_net(net)
         own_batch = definitions.batch_of(self._definition)
         self._batch = own_batch if batch is None else _whole(batch, "batch", 1)
         definitions.set_batch(self._definition, self._batch)

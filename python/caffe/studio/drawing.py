@@ -5,6 +5,7 @@ from google.protobuf import text_format
 
 from .. import InvalidArgument
 from ..proto import caffe_pb2
+from ..prototxt import expanded_text
 
 
 _WIDE, _HIGH, _COLUMN, _ROW, _LETTERS = 170, 30, 190, 46, 28  # pixels and letters of a box, and from one to the next
@@ -13,11 +14,10 @@ _WIDE, _HIGH, _COLUMN, _ROW, _LETTERS = 170, 30, 190, 46, 28  # pixels and lette
 def read_net(file):
     """The NetParameter in a prototxt. Fields that this version does not know are left out. Raises InvalidArgument for what is no net,
     OSError."""
-    with open(file, encoding="utf-8", errors="replace") as text:
-        try:
-            return text_format.Parse(text.read(), caffe_pb2.NetParameter(), allow_unknown_field=True)
-        except text_format.ParseError as error:
-            raise InvalidArgument(f"{file}:{error}") from None
+    try:
+        return text_format.Parse(expanded_text(file), caffe_pb2.NetParameter(), allow_unknown_field=True)
+    except text_format.ParseError as error:
+        raise InvalidArgument(f"{file}:{error}") from None
 
 
 def _places(net):

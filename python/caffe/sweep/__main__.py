@@ -11,6 +11,7 @@ from .. import InvalidArgument, IoError, get_solver, init_log
 from .._output import run_command
 from .._packages import need
 from ..proto import caffe_pb2
+from ..prototxt import expanded_text
 
 _TRIALS = 64
 
@@ -34,18 +35,19 @@ def _parser():
     return parser
 
 
-def _read(file):
-    """The text of a prototxt."""
+def _read(file, is_solver=False):
+    """The text of a prototxt, with the files that it includes."""
     try:
-        with open(file, encoding="utf-8") as text:
-            return text.read()
+        return expanded_text(file, is_solver)
+    except IoError:
+        raise
     except OSError as error:
         raise IoError(f"{file}: {error.strerror}") from None
 
 
 def _texts(file):
     """The texts of a solver and of the nets that it names, for the sweep's mark."""
-    texts = [_read(file)]
+    texts = [_read(file, is_solver=True)]
     param = caffe_pb2.SolverParameter()
     text_format.Parse(texts[0], param, allow_unknown_field=True)
     return texts + [_read(name) for name in (param.net, param.train_net, *param.test_net) if name]
