@@ -25,6 +25,7 @@ import tempfile
 import pytest
 from google.protobuf import text_format
 
+import caffe
 from caffe.proto import caffe_pb2
 from programs import BINARIES, ROOT, Workplace
 
@@ -78,7 +79,13 @@ class Page:
             except text_format.ParseError as error:
                 errors.append(f"{message.DESCRIPTOR.name}: {error}")
         else:
-            pytest.fail(f"{self.name}:{line}: neither a net nor a solver nor defaults: {'; '.join(errors)}")
+            try:
+                with tempfile.NamedTemporaryFile("w", suffix=".prototxt") as file:  # a short net
+                    file.write(source)
+                    file.flush()
+                    caffe.read_net(file.name)
+            except caffe.Error as error:
+                pytest.fail(f"{self.name}:{line}: neither a net nor a solver nor defaults: {'; '.join(errors)}; short net: {error}")
         self._write(argument, source)
 
     def json(self, line, argument, source):
