@@ -28,7 +28,7 @@ from .net_spec import NetSpec, params, to_proto
 from .proto.caffe_pb2 import TEST, TRAIN
 from .deployment import deploy_net, model_info
 from .fitting import Fit, fit
-from .prototxt import read_net
+from .net_files import read_net
 from .pycaffe import Net
 from .single_layer import LayerBase, LayerParameter, create_layer
 from .solver import Solver, get_solver, train

@@ -10,8 +10,8 @@ from google.protobuf import text_format
 from ._caffe import InvalidArgument, IoError
 from .class_names import read_names
 from .deployment import read_model_info
+from .net_files import expanded_text
 from .proto import caffe_pb2
-from .prototxt import expanded_text
 
 
 class ModelFolder:

@@ -4,9 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from google.protobuf import text_format
 
 import caffe
-from caffe import prototxt, summary
+from caffe import net_files, summary
 from caffe.proto import caffe_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -44,7 +45,7 @@ def test_read_net_writes_blocks_out(net_file):
     assert net.layer[2].inner_product_param.weight_filler.type == "xavier"
     assert caffe.read_net(net) == net
     plain = caffe_pb2.NetParameter()
-    prototxt.text_format.Parse(prototxt.expanded_text(net_file), plain)
+    text_format.Parse(net_files.expanded_text(net_file), plain)
     assert plain == net
 
 
@@ -69,9 +70,9 @@ def test_mistakes_name_the_file_and_the_use(net_file):
 def test_expanded_text_of_plain_files_is_theirs(tmp_path):
     text = "# a comment\nlayer { name: 'a' include { phase: TRAIN } }\n"
     (tmp_path / "net.prototxt").write_text(text)
-    assert prototxt.expanded_text(tmp_path / "net.prototxt") == text
+    assert net_files.expanded_text(tmp_path / "net.prototxt") == text
     with pytest.raises(FileNotFoundError):
-        prototxt.expanded_text(tmp_path / "none.prototxt")
+        net_files.expanded_text(tmp_path / "none.prototxt")
 
 
 def test_readers_of_nets_read_short_ones(net_file):
@@ -80,6 +81,23 @@ def test_readers_of_nets_read_short_ones(net_file):
     shown = subprocess.run([sys.executable, ROOT / "tools/extra/summarize.py", net_file, "--input", "x=5,8"], capture_output=True, text=True,
                            check=True).stdout
     assert "p/2/ip" in shown and "5x3" in shown
+
+
+def test_sweeps_notice_changes_of_included_files(net_file, monkeypatch):
+    from caffe.sweep import __main__ as sweep
+    monkeypatch.chdir(net_file.parent)
+    (net_file.parent / "solver.prototxt").write_text("net: 'net.prototxt' base_lr: 0.1")
+    before = sweep._texts("solver.prototxt")
+    (net_file.parent / "blocks.prototxt").write_text(BLOCKS.replace("xavier", "msra"))
+    after = sweep._texts("solver.prototxt")
+    assert before[0] == after[0] and before[1] != after[1]
+
+
+def test_folders_of_models_may_have_nets_in_solvers(tmp_path):
+    from caffe import trained_folder
+    (tmp_path / "solver.prototxt").write_text(f"snapshot_prefix: 's' net_param {{ {BLOCKS} use {{ block: 'product' name: 'p' bottom: 'x' width: 3 }} }}")
+    (tmp_path / "s_iter_5.caffemodel").write_bytes(b"")
+    assert trained_folder._snapshot(str(tmp_path)).endswith("s_iter_5.caffemodel")
 
 
 def test_evaluation_reads_short_nets(net_file):
@@ -101,7 +119,7 @@ def test_examples_are_nets_that_exist(name):
         sys.path.insert(0, str(ROOT / "benchmarks" / "peer"))
         import sequence_nets
         text = sequence_nets.vit(blocks=9, width=192, heads=3, items=2, pixels=32, patch=4, classes=10)
-        other = prototxt.text_format.Parse(text, caffe_pb2.NetParameter())
+        other = text_format.Parse(text, caffe_pb2.NetParameter())
     other = caffe.Net(other, caffe.TEST)
     types = [layer.type for layer in net.layers]
     assert [kind for kind in types if kind not in ("Input", "Accuracy", "Split")] == \

@@ -88,6 +88,12 @@ TEST_F(ExpandTest, WritesAFile) {
   EXPECT_EQ(Read("net.prototxt"), kNet);
 }
 
+TEST_F(ExpandTest, OtherProgramsReadShortNets) {
+  const std::string program = "upgrade_net_proto_text net.prototxt plain.prototxt";
+  EXPECT_EQ(testing::RunProgram(folder_.path(), program).status, 0);
+  EXPECT_THAT(Read("plain.prototxt"), AllOf(HasSubstr("name: \"p/3/ip\""), Not(HasSubstr("use"))));
+}
+
 TEST_F(ExpandTest, WritesNothingOfANetWithMistakes) {
   Write("net.prototxt", std::string(kNet) + "use { block: 'produkt' name: 'q' }");
   const Outcome outcome = Caffe("expand net.prototxt --output=plain.prototxt");

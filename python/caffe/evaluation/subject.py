@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import TEST, InvalidArgument, Net, model_info
 from .. import io as caffe_io
+from ..net_files import read_net
 from ..proto import caffe_pb2
-from ..prototxt import read_net
 from .records import Supply, find_supply, printable
 
 _SOFTMAX_LOSSES = ("SoftmaxWithLoss", "FocalLoss", "InfogainLoss")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from .._caffe import InvalidArgument
+from ..net_files import read_net
 from ..proto import caffe_pb2
-from ..prototxt import read_net
 from ..pycaffe import Net
 from ..solver import _is_notebook, get_solver
 from . import definitions

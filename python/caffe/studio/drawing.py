@@ -4,8 +4,8 @@ import xml.etree.ElementTree as ElementTree
 from google.protobuf import text_format
 
 from .. import InvalidArgument
+from ..net_files import expanded_text
 from ..proto import caffe_pb2
-from ..prototxt import expanded_text
 
 
 _WIDE, _HIGH, _COLUMN, _ROW, _LETTERS = 170, 30, 190, 46, 28  # pixels and letters of a box, and from one to the next

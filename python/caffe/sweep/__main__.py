@@ -10,8 +10,8 @@ from google.protobuf import text_format
 from .. import InvalidArgument, IoError, get_solver, init_log
 from .._output import run_command
 from .._packages import need
+from ..net_files import expanded_text
 from ..proto import caffe_pb2
-from ..prototxt import expanded_text
 
 _TRIALS = 64
 
