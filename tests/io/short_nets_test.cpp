@@ -229,7 +229,7 @@ TEST_F(ShortNetsTest, PlainTextsStayAsTheyAre) {
   }
 }
 
-// What is printed can be read again, here and by Caffe.
+// The printed text can be read again, here and by Caffe.
 TEST_F(ShortNetsTest, TheExpandedTextIsTheNet) {
   for (const char* name : {"resnet20", "vit"}) {
     const std::string file = testing::SourcePath("examples/short_nets/") + name + ".prototxt";
