@@ -1,4 +1,6 @@
 // Reverse-mode differentiation of terms.
+#include <algorithm>
+#include <map>
 #include <numbers>
 
 #include "caffe/layers/expression/formula_terms.hpp"
