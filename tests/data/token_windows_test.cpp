@@ -141,7 +141,7 @@ TEST_F(TokenWindowsTest, RefusesFilesThatAreDamaged) {
   Write(100);
   std::filesystem::resize_file(text_ + "/tokens.bin", 199);
   EXPECT_THAT(ErrorOf(Options()), HasSubstr("tokens.bin: has 199 bytes, and tokens.json says 100 "
-                                          "tokens of 2 bytes: 200"));
+                                            "tokens of 2 bytes: 200"));
   std::filesystem::remove(text_ + "/tokens.bin");
   EXPECT_THAT(ErrorOf(Options()), HasSubstr("text/tokens.bin: cannot open"));
 }

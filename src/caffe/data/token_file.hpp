@@ -20,7 +20,7 @@ class TokenFile {
   uint64_t count() const { return facts_.count; }
   // Kinds of tokens: their numbers are from 0 to this - 1.
   uint32_t vocabulary() const { return facts_.vocabulary; }
-  // What the numbers mean: equal for texts that were made with the same tokenizer.
+  // Equal for texts that were made with the same tokenizer, whose numbers mean the same.
   const std::string& tokenizer() const { return facts_.tokenizer; }
 
   // Puts the `count` tokens from `first` on into `numbers`. Throws IoError if they cannot be read,
@@ -28,7 +28,7 @@ class TokenFile {
   void Read(uint64_t first, uint64_t count, float* numbers);
 
  private:
-  // What tokens.json says.
+  // The contents of tokens.json.
   struct Facts {
     uint64_t count = 0;
     uint32_t vocabulary = 0, bytes_per_token = 0;

@@ -53,7 +53,7 @@ class TokenWindows {
   Window Next();
 
  private:
-  // Tokens that no sequence of the epoch has, as far as they lie before the first of them.
+  // The number of tokens before the first sequence of the epoch.
   uint64_t SkippedIn(uint64_t epoch) const;
 
   const TokenWindowsOptions options_;
