@@ -15,7 +15,7 @@ struct LayerCall;
 struct Node;
 struct Value;
 
-// How a saved value is stored.
+// How a saved or temporary value is stored.
 enum class SavedAs {
   kExact,  // statistics, indices: never in fewer bits than float
   kData,   // in the type of the layer's tops
@@ -58,7 +58,7 @@ class CAFFE_EXPORT GraphBuilder {
   // a change of input shapes. Reading it before the op that writes it returns the previous value.
   Value* State(const std::string& name, const Shape& shape);
   // A temporary value passed between two ops of this layer.
-  Value* Scratch(const std::string& name, const Shape& shape);
+  Value* Scratch(const std::string& name, const Shape& shape, SavedAs as = SavedAs::kData);
   // A temporary value with whole numbers 0 to 255, one byte each whatever the net's precision.
   Value* Bytes(const std::string& name, const Shape& shape);
 

@@ -229,3 +229,29 @@ def test_other_shapes_after_reshaping(differentiate, write):
     x, = inputs_of((4, 2, 3))
     net.blobs["x0"].data[...] = x
     np.testing.assert_allclose(net.forward()["y"], x - x.mean(1, keepdims=True), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("expr, function", [
+    ("max(x * 1.1, axis=1)", lambda x: (x * 1.1).max(1, keepdims=True)),
+    ("min(tanh(x), axis=1)", lambda x: np.tanh(x).min(1, keepdims=True)),
+    ("max(x * sigmoid(x), axis=1) + x", lambda x: (x / (1 + np.exp(-x))).max(1, keepdims=True) + x)])
+def test_the_gradient_of_a_largest_function_reaches_it_in_every_type(differentiate, kind, expr, function):
+    """The element that is largest is found again, although its function is not stored."""
+    x = RANDOM.permuted(np.tile(np.linspace(-1.5, 1.5, 32), (8, 1)), axis=1).astype(np.float16).astype(float)
+    y = function(x)
+    _, (dx,) = differentiate(expr, [x], np.ones(y.shape), kind=kind)
+    np.testing.assert_allclose(dx, numeric(function, [x], np.ones(y.shape))[0], rtol=0.01, atol=0.02)
+
+
+@pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16"])
+@pytest.mark.parametrize("expr, x, wanted", [
+    ("x * rsqrt(mean(square(x), axis=1))", 300, 1), ("log(sum(exp(x), axis=1))", 20, 20 + math.log(8)),
+    ("mean(square(x))", 300, 90000)])
+def test_what_lies_between_reductions_has_the_range_of_float(differentiate, kind, expr, x, wanted):
+    np.testing.assert_allclose(differentiate(expr, [np.full((2, 8), float(x))]), wanted, rtol=0.01)
+
+
+def test_the_gradient_of_a_power_of_0_is_0(differentiate):
+    y, (dx,) = differentiate("x ^ 0", [np.array([0.0, 2.0])], np.ones(2))
+    assert y.tolist() == [1, 1] and dx.tolist() == [0, 0]

@@ -90,8 +90,7 @@ Value* GraphBuilder::param_diff(int i) {
 Value* GraphBuilder::Saved(const std::string& name, const Shape& shape, SavedAs as) {
   Value*& value = call().saved[name];
   if (value == nullptr) {
-    value = as == SavedAs::kBytes ? Bytes(name, shape) : Scratch(name, shape);
-    value->at_least_float = as == SavedAs::kExact;
+    value = Scratch(name, shape, as);
   }
   return value;
 }
@@ -102,16 +101,16 @@ Value* GraphBuilder::State(const std::string& name, const Shape& shape) {
   return value;
 }
 
-Value* GraphBuilder::Scratch(const std::string& name, const Shape& shape) {
-  Value& value = graph_.NewValue(Prefixed(name), shape, DType::kFloat, ValueKind::kActivation);
+Value* GraphBuilder::Scratch(const std::string& name, const Shape& shape, SavedAs as) {
+  const DType type = as == SavedAs::kBytes ? DType::kUInt8 : DType::kFloat;
+  Value& value = graph_.NewValue(Prefixed(name), shape, type, ValueKind::kActivation);
   value.layer = call_;
+  value.at_least_float = as == SavedAs::kExact;
   return &value;
 }
 
 Value* GraphBuilder::Bytes(const std::string& name, const Shape& shape) {
-  Value* value = Scratch(name, shape);
-  value->desc.dtype = DType::kUInt8;
-  return value;
+  return Scratch(name, shape, SavedAs::kBytes);
 }
 
 }  // namespace caffe

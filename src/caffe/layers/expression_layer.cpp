@@ -45,7 +45,7 @@ class ExpressionLayer final : public Layer {
     const int result = Add(&terms, BottomShapes(graph));
     FormulaLowering lowering(terms, graph, Bottoms(graph), "forward");
     for (int i = 0; i < result; ++i) {
-      if (IsReduction(terms, i)) lowering.KeepIn(i, Kept(graph, terms, i));
+      if (IsKept(terms, i)) lowering.KeepIn(i, Kept(graph, terms, i));
     }
     lowering.Emit({{result, graph.top(0)}});
   }
@@ -64,7 +64,7 @@ class ExpressionLayer final : public Layer {
     inputs.push_back(dtop);
     FormulaLowering lowering(terms, graph, inputs, "backward");
     for (int i = 0; i < first_of_backward; ++i) {
-      if (IsReduction(terms, i))
+      if (IsKept(terms, i))
         lowering.SetValue(i, i == result ? graph.top(0) : Kept(graph, terms, i));
     }
     std::vector<FormulaResult> results;
@@ -94,8 +94,11 @@ class ExpressionLayer final : public Layer {
     for (Value* bottom : Bottoms(graph)) shapes.push_back(graph.shape(bottom));
     return shapes;
   }
-  static bool IsReduction(const FormulaTerms& terms, int term) {
-    return terms[term].kind == FormulaTerm::Kind::kReduction;
+  // Backward computes maxima again: it looks for elements that are equal to them, which it computes
+  // in its own type.
+  static bool IsKept(const FormulaTerms& terms, int term) {
+    return terms[term].kind == FormulaTerm::Kind::kReduction &&
+           terms[term].reduction != ops::AxesReduction::kMax;
   }
   // The result of a reduction in forward, which backward reads.
   static Value* Kept(GraphBuilder& graph, const FormulaTerms& terms, int reduction) {

@@ -60,7 +60,7 @@ enum class AxesReduction : uint8_t { kSum, kMean, kMax };
 // The maximum is NaN if an element is NaN. Sums are added in double.
 struct ReduceAxes {
   static constexpr std::string_view kName = "ReduceAxes";
-  static constexpr bool kMakesFloat = true;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   AxesReduction reduction = AxesReduction::kSum;
 
   std::string Attributes() const {

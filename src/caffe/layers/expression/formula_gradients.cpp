@@ -168,7 +168,8 @@ class FormulaDifferentiation {
 
   // a^(b - 1) is not used where b is 0, nor log(a) where a is 0: there the gradients are 0.
   void OfPower(int y, int a, int b, int g) {
-    if (depends_[At(a)]) {
+    const bool is_constant = terms_[b].kind == FormulaTerm::Kind::kNumber && terms_[b].number == 0;
+    if (depends_[At(a)] && !is_constant) {
       const int slope = Times(b, Apply(Code::kPow, a, Minus(b, Number(1))));
       const bool is_number = terms_[b].kind == FormulaTerm::Kind::kNumber;
       const int is_zero = is_number ? -1 : Apply(Code::kEqual, b, Number(0));

@@ -151,7 +151,8 @@ void FormulaLowering::Plan(const std::vector<FormulaResult>& results) {
     const bool is_there = std::ranges::find(before, operand, &FormulaResult::term) != before.end();
     if (IsKnown(operand) || terms_[operand].kind == FormulaTerm::Kind::kReduction || is_there)
       continue;
-    before.push_back({operand, graph_.Scratch(StrCat(name_, "_of_", i), terms_.shape(operand))});
+    before.push_back({operand, graph_.Scratch(StrCat(name_, "_of_", i), terms_.shape(operand),
+                                              SavedAs::kExact)});
   }
   if (stages_.empty()) stages_.resize(1);
   for (const FormulaResult& result : results)
@@ -188,7 +189,8 @@ void FormulaLowering::EmitReductions(const Stage& stage) {
       if (result.term == i && graph_.shape(result.value) == terms_.shape(i)) value = result.value;
     }
     if (value == nullptr && kept_.contains(i)) value = kept_.at(i);
-    if (value == nullptr) value = graph_.Scratch(StrCat(name_, "_", i), terms_.shape(i));
+    if (value == nullptr)
+      value = graph_.Scratch(StrCat(name_, "_", i), terms_.shape(i), SavedAs::kExact);
     graph_.Emit(ops::ReduceAxes{terms_[i].reduction}, {known_.at(terms_[i].operands[0])}, {value});
     known_[i] = value;
   }
