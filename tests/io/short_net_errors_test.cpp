@@ -90,6 +90,8 @@ TEST_F(ShortNetErrorsTest, FilesWithWrongBraces) {
                          Path() + ":1:1\n"));
   ExpectError("use { }\nblock { name: 'b'\n", "3:1",
               "the file ends here, but the '{' of line 2 has no '}'");
+  ExpectError("defaults { type: 'ReLU' }\nlayers { type: RELU }", "2:1",
+              "takes `layer`, not the older `layers`; convert the file first");
   ExpectError("use { } }", "1:9", "this '}' closes nothing");
   ExpectError("use { block 'b' }", "1:13", "a ':' or a '{' is expected after 'block', got 'b'");
   ExpectError("use { block: }", "1:14", "a value is expected, got }");

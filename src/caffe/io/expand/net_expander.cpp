@@ -95,6 +95,10 @@ void NetExpander::Expand(const Fields& fields) {
       text_.types_of_defaults.push_back({defaults_.Add(resolved), field.name.place});
     } else if (name == "layer") {
       Layer(field, net_);
+    } else if (name == "layers") {
+      throw Mistake{field.name.place,
+                    "a net with include, defaults, block or use takes `layer`, not the older "
+                    "`layers`; convert the file first: upgrade_net_proto_text OLD NEW"};
     } else {
       writer_.Write(Resolved(field, net_, Names::kNone), -1);
     }
