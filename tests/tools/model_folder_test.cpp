@@ -131,6 +131,9 @@ TEST_F(ModelFolderTest, CommandsTakeTheSolverOrTheNetThatTheyNeed) {
 TEST_F(ModelFolderTest, TrainingLogsNoDefinitionsAndSaysWhatComesNext) {
   Make("m");
   std::ofstream(folder_.path("m/train_val.prototxt")) << kTrained;
+  EXPECT_THAT(Run("train m --set max_iter=1").output, Not(HasSubstr("next:")));
+  std::ofstream(folder_.path("m/solver.prototxt"), std::ios::app)
+      << " metric: 'loss' test_interval: 3 test_iter: 1";
   const Outcome outcome = Run("train m");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_THAT(outcome.output,

@@ -95,7 +95,8 @@ class Train : public Command {
       if (run) run->Fail(error.what());
       throw;
     }
-    if (!folder_.empty() && rank == 0) std::cout << "\nnext:  caffe evaluate " << folder_ << "\n";
+    const bool can_be_evaluated = !folder_.empty() && !param.metric().empty();
+    if (can_be_evaluated && rank == 0) std::cout << "\nnext:  caffe evaluate " << folder_ << "\n";
   }
 
  private:
