@@ -79,7 +79,20 @@ def test_bytes_and_wide_characters():
     numbers = np.fromfile("wide/tokens.bin", "<u2")
     assert open_tokenizer("wide").decode(numbers).endswith("\u4f2b\r\né")
     assert import_text(["play.txt"], "bytes", tokenizer="bytes") == {"vocabulary": 256, "tokens": 904, "validation": 0}
-    assert open_tokenizer("bytes").decode(np.fromfile("bytes/tokens.bin", np.uint8)).endswith("\r\né")
+    tokenizer = open_tokenizer("bytes")
+    assert tokenizer.decode(np.fromfile("bytes/tokens.bin", np.uint8)).endswith("\r\né")
+    assert tokenizer.decode(tokenizer.encode("Hié")) == tokenizer.decode(tokenizer.encode("Hié").astype(np.float32)) == "Hié"
+    for wrong in (-1, 256, 0.5):
+        with pytest.raises(caffe.InvalidArgument, match=f"{wrong} is the number of no token; they are from 0 to 255"):
+            tokenizer.decode([65, wrong])
+
+
+def test_a_byte_order_mark_is_no_token():
+    for name in ("first", "second"):
+        with open(f"{name}.txt", "w", encoding="utf-8-sig") as file:
+            file.write(name)
+    import_text(["first.txt", "second.txt"], "both")
+    assert open_tokenizer("both").decode(np.fromfile("both/tokens.bin", np.uint8)) == "firstsecond"
 
 
 @pytest.mark.parametrize("make, error", [

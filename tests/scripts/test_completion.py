@@ -41,7 +41,7 @@ def test_commands(folder):
 
 def test_a_group_of_commands(folder):
     assert complete(folder, "da")[0] == "data"
-    assert complete(folder, "data", "") == ["bench", "export", "head", "import", "stat", "verify"]
+    assert complete(folder, "data", "") == ["bench", "export", "head", "import", "import-text", "stat", "verify"]
     assert complete(folder, "data", "import", "--gr") == ["--gray"]
     assert "models" in complete(folder, "data", "import", "")
 
@@ -55,7 +55,7 @@ def test_flags_are_those_of_the_command(folder):
 
 
 def test_two_words_name_a_command(folder):
-    assert complete(folder, "data", "im") == ["import"]
+    assert complete(folder, "data", "im") == ["import", "import-text"]
     assert complete(folder, "data", "import", "--re") == ["--resize="]
     assert complete(folder, "data", "import", "net") == ["net.prototxt"]
 

@@ -276,7 +276,7 @@ TEST_F(DataImportTest, TakesAShareOfEachClassForValidation) {
     for (const auto& [key, datum] : Records(name)) files.insert(key.substr(9));
   }
   EXPECT_EQ(files.size(), 30u);
-  ExpectFailure("photos bad --val=0.2", "--val is '0.2'; give a share of the images, as in 10%");
+  ExpectFailure("photos bad --val=0.2", "--val is '0.2'; give a share, as in 10%");
   ExpectFailure("photos db", "db: exists already");
   fs::remove_all(folder_.path("db"));
   ExpectFailure("photos db --val=20%", "db_val: exists already");

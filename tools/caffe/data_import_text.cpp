@@ -43,6 +43,10 @@ class DataImportText : public Command {
             "data import-text book.txt book");
     Require(!vocabulary_ || *vocabulary_ > 0, "--vocabulary is ", vocabulary_.value_or(0),
             "; give at least 1");
+    const bool learns = tokenizer_ == "bpe" || tokenizer_ == "sentencepiece";
+    Require(!vocabulary_ || learns, "--vocabulary is ", vocabulary_.value_or(0),
+            ", which is for --tokenizer=bpe and sentencepiece; other tokenizers have the tokens "
+            "that the text, or their file, has");
     std::vector<std::string> words;
     AddOptions({{"--tokenizer", tokenizer_},
                 {"--vocabulary", vocabulary_ ? StrCat(*vocabulary_) : ""},

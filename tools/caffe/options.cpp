@@ -151,7 +151,7 @@ double ParseShare(const std::string& text) {
   const auto [parsed, error] = std::from_chars(text.data(), end, percent);
   Require(
       error == std::errc() && parsed + 1 == end && *parsed == '%' && percent > 0 && percent < 100,
-      "--val is '", text, "'; give a share of the images, as in 10%");
+      "--val is '", text, "'; give a share, as in 10%");
   return percent / 100;
 }
 

@@ -44,13 +44,14 @@ def import_text(texts, folder, tokenizer="characters", vocabulary=8000, share=0.
 
 def _blocks(texts, encoding):
     """The texts in pieces that end where a line ends, if lines are not longer than a block. Newlines stay as they are."""
+    encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # which skips a byte order mark
     for path in texts:
         try:
             with open(path, encoding=encoding, newline="") as file:
                 while block := file.read(_BLOCK):
                     yield block + file.readline(_BLOCK)
         except UnicodeDecodeError as error:
-            raise IoError(f"{path}: is not text in {encoding}: {error.reason} ({error.object[error.start:error.end]!r}); give its "
+            raise IoError(f"{path}: is not text in {encoding.removesuffix('-sig')}: {error.reason} ({error.object[error.start:error.end]!r}); give its "
                           "--encoding, such as latin-1") from None
         except LookupError:
             raise InvalidArgument(f"encoding '{encoding}' is unknown; give a name as Python knows it, such as utf-8") from None

@@ -13,6 +13,15 @@ from .._packages import need
 _USER = "caffe data import-text with this tokenizer"
 
 
+def _checked(numbers, vocabulary):
+    """The numbers, such as those of a blob, as a list of int. Raises InvalidArgument for one that is no token's."""
+    given = np.asarray(numbers, float).ravel()
+    wrong = given[(given != np.floor(given)) | (given < 0) | (given >= vocabulary)]
+    if wrong.size:
+        raise InvalidArgument(f"{wrong[0]:g} is the number of no token; they are from 0 to {vocabulary - 1}")
+    return given.astype(int).tolist()
+
+
 class Characters:
     """A token for each character of the texts it was made from."""
 
@@ -53,7 +62,7 @@ class Characters:
         return numbers
 
     def decode(self, numbers):
-        return "".join(self._characters[number] for number in numbers)
+        return "".join(self._characters[number] for number in _checked(numbers, self.vocabulary))
 
 
 class Bytes:
@@ -77,7 +86,7 @@ class Bytes:
         return np.frombuffer(text.encode("utf-8"), np.uint8).astype(np.int64)
 
     def decode(self, numbers):
-        return bytes(numbers).decode("utf-8", "replace")
+        return bytes(_checked(numbers, self.vocabulary)).decode("utf-8", "replace")
 
 
 class Bpe:
@@ -115,7 +124,7 @@ class Bpe:
         return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, np.int64)
 
     def decode(self, numbers):
-        return self._tokenizer.decode([int(number) for number in numbers])
+        return self._tokenizer.decode(_checked(numbers, self.vocabulary))
 
 
 class SentencePiece:
@@ -156,7 +165,7 @@ class SentencePiece:
         return np.array(self._processor.encode(text), np.int64)
 
     def decode(self, numbers):
-        return self._processor.decode([int(number) for number in numbers])
+        return self._processor.decode(_checked(numbers, self.vocabulary))
 
 
 KINDS = {"characters": Characters, "bytes": Bytes, "bpe": Bpe, "sentencepiece": SentencePiece}
