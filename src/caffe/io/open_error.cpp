@@ -2,7 +2,7 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <set>
+#include <map>
 #include <system_error>
 #include <vector>
 
@@ -21,14 +21,20 @@ constexpr size_t kMostNeighbours = 1000;
 // The path in the same folder whose name is most like that of `path`; empty if there is none.
 std::string NearestPath(const fs::path& path) {
   std::error_code error;
-  std::set<std::string> names;  // sorted, so that the answer does not depend on the file system
+  const std::string ending = path.extension().string();
+  // By what is compared: names without the ending that both have. Sorted, so that the answer does
+  // not depend on the file system.
+  std::map<std::string, std::string> names;
   for (fs::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".", error), end;
        !error && entry != end; entry.increment(error)) {
-    names.insert(entry->path().filename().string());
+    const fs::path name = entry->path().filename();
+    names[(name.extension() == ending ? name.stem() : name).string()] = name.string();
     if (names.size() > kMostNeighbours) return "";
   }
-  const std::string near = NearestName(path.filename().string(), {names.begin(), names.end()});
-  return names.contains(near) ? (path.parent_path() / near).string() : "";
+  std::vector<std::string> compared;
+  for (const auto& [key, name] : names) compared.push_back(key);
+  const auto near = names.find(NearestName(path.stem().string(), compared));
+  return near == names.end() ? "" : (path.parent_path() / near->second).string();
 }
 
 }  // namespace
