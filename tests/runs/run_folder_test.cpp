@@ -352,5 +352,16 @@ TEST_F(RunFolderTest, OutputsWithSeveralValuesAreNumbered) {
   EXPECT_EQ(metrics.outputs().at("each[1]"), 2);
 }
 
+TEST_F(RunFolderTest, OutputsWithManyValuesAreRecordedByTheirRange) {
+  std::vector<float> many(1000, 1);
+  many[7] = -3;
+  many[9] = 5;
+  const Metrics metrics = runs::MetricsOf(TestReport{.outputs = {{.name = "map", .values = many}}});
+  EXPECT_EQ(metrics.outputs().size(), 3u);
+  EXPECT_EQ(metrics.outputs().at("map[smallest]"), -3);
+  EXPECT_EQ(metrics.outputs().at("map[largest]"), 5);
+  EXPECT_FLOAT_EQ(metrics.outputs().at("map[mean]"), 1);
+}
+
 }  // namespace
 }  // namespace caffe

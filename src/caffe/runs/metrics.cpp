@@ -2,8 +2,10 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <numeric>
 
 #include "caffe/error.hpp"
 #include "caffe/io/utf8.hpp"
@@ -19,8 +21,21 @@ Metrics Make(const char* event, int iteration) {
   return metrics;
 }
 
+// An output of more values, such as a map of scores, is recorded by its range.
+constexpr size_t kMostValues = 128;
+
 void AddOutputs(const std::vector<OutputReport>& outputs, Metrics* metrics) {
   for (const OutputReport& output : outputs) {
+    if (output.values.size() > kMostValues) {
+      const auto [least, most] = std::minmax_element(output.values.begin(), output.values.end());
+      const double sum = std::accumulate(output.values.begin(), output.values.end(), 0.0);
+      auto& numbers = *metrics->mutable_outputs();
+      numbers[output.name + "[smallest]"] = *least;
+      numbers[output.name + "[mean]"] =
+          static_cast<float>(sum / static_cast<double>(output.values.size()));
+      numbers[output.name + "[largest]"] = *most;
+      continue;
+    }
     for (size_t i = 0; i < output.values.size(); ++i) {
       const std::string name =
           output.values.size() == 1 ? output.name : StrCat(output.name, "[", i, "]");
