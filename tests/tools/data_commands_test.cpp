@@ -99,6 +99,16 @@ TEST_F(DataCommandsTest, VerifyNamesBadRecords) {
   EXPECT_THAT(Output("verify", 1), HasSubstr("give a database"));
 }
 
+TEST_F(DataCommandsTest, NamesTheDatabasesOfAModelsFolder) {
+  std::filesystem::create_directories(folder_.path("model/data"));
+  for (const char* const name : {"val", "train"}) {
+    std::filesystem::copy(folder_.path("raw"), folder_.path("model/data/") + name);
+  }
+  EXPECT_THAT(Output("stat model", 1),
+              HasSubstr("model: no LMDB or LevelDB database here; give model/data/train or "
+                        "model/data/val"));
+}
+
 TEST_F(DataCommandsTest, StatCountsWhatIsThere) {
   EXPECT_THAT(Output("stat raw"),
               AllOf(HasSubstr("raw: 3 records"), HasSubstr("3x2x2 (3)"), HasSubstr("raw 3"),

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "caffe/core/paths.hpp"
 #include "caffe/data/readers/database.hpp"
@@ -42,6 +43,34 @@ std::string Alternatives(Text&& text) {
   return all;
 }
 
+bool HoldsDatabase(const std::filesystem::path& folder) {
+  return std::any_of(Databases().begin(), Databases().end(), [&](const auto& known) {
+    const char* const marker = known.second.marker;
+    return marker != nullptr && !IsMissing(folder / marker);
+  });
+}
+
+// The databases in the folders of `path` and in theirs, as in a model's folder: "a or b", sorted.
+// Empty if there are none, or too many files to look at.
+std::string DatabasesBelow(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int kMostEntries = 1000, kMostNamed = 4;
+  std::error_code error;
+  std::set<std::string> found;
+  int entries = 0;
+  for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (++entries > kMostEntries) return "";
+    if (!entry->is_directory(error)) continue;
+    if (HoldsDatabase(entry->path())) found.insert(entry->path().string());
+    if (entry.depth() == 1) entry.disable_recursion_pending();
+  }
+  if (found.size() > kMostNamed) return "";
+  std::string names;
+  for (const std::string& name : found) names += (names.empty() ? "" : " or ") + name;
+  return names;
+}
+
 }  // namespace
 
 DatabaseRegistrar::DatabaseRegistrar(const std::string& name, const Database& database) {
@@ -63,6 +92,8 @@ std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const 
   const std::string markers = Alternatives([](auto&, const Database& database) {
     return std::string(database.marker == nullptr ? "" : database.marker);
   });
+  const std::string below = DatabasesBelow(path);
+  if (!below.empty()) throw IoError(StrCat(path, ": no ", names, " database here; give ", below));
   throw IoError(StrCat(path, ": no ", names, " database here; give the folder that holds ", markers,
                        IsFolder(path)
                            ? ", or train with data_param { backend: FOLDER } if it has a folder "
