@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using testing::ErrorText;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Least squares in one weight, with gradient 4 * (w - 1): steps diverge beyond rate 0.5.
 constexpr char kRateTestNet[] = R"(
@@ -111,6 +112,20 @@ TEST_F(RateFinderTest, PrintsTableJsonAndPicture) {
               AllOf(HasSubstr("\"suggestion\""), HasSubstr("\"smoothed_loss\"")));
   EXPECT_THAT(FormatRateTestSvg(test),
               AllOf(HasSubstr("<polyline"), HasSubstr(">base_lr: "), HasSubstr("learning rate")));
+}
+
+// A loss that still falls at the highest rate has no minimum to warn of.
+TEST_F(RateFinderTest, SaysWhereTheLossEnds) {
+  RateTest test{.points = {{0, 0.1, 3, 3}, {1, 0.2, 2, 2}, {2, 0.4, 1, 1}}};
+  test.minimum = 2;
+  test.steepest = 1;
+  EXPECT_THAT(FormatRateTest(test),
+              AllOf(HasSubstr("still falls at 0.4, the highest rate: try higher ones"),
+                    Not(HasSubstr("smallest")), HasSubstr("Suggestion: base_lr: 0.2")));
+  test.minimum = 1;
+  EXPECT_THAT(FormatRateTest(test),
+              AllOf(HasSubstr("has not diverged up to rate 0.4"),
+                    HasSubstr("smallest at 0.2, and rises beyond"), Not(HasSubstr("unstable"))));
 }
 
 TEST_F(RateFinderTest, RefusesTestsThatCannotBe) {

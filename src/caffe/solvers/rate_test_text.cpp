@@ -21,11 +21,17 @@ std::string ConclusionOf(const RateTest& test) {
   if (!test.steepest) {
     return "The loss never falls: look at the data and the net, or begin at a lower rate.\n";
   }
-  const RateTestPoint& least = test.points[test.minimum];
+  const double highest = test.points.back().rate, best = test.points[test.minimum].rate;
+  const bool still_falls = !test.has_diverged && test.minimum + 1 == test.points.size();
+  const std::string end =
+      test.has_diverged ? RateText("The loss diverges beyond rate %.3g.\n", highest)
+      : still_falls
+          ? RateText("The loss still falls at %.3g, the highest rate: try higher ones.\n", highest)
+          : RateText("The loss has not diverged up to rate %.3g.\n", highest);
+  const char* const what =
+      test.has_diverged ? "where training is about to be unstable" : "and rises beyond";
   return StrCat(
-      test.has_diverged ? RateText("The loss diverges beyond rate %.3g.\n", test.points.back().rate)
-                        : std::string("The loss has not diverged; a higher rate may train, too.\n"),
-      RateText("It is smallest at %.3g, where training is about to be unstable.\n", least.rate),
+      end, still_falls ? "" : RateText("It is smallest at %.3g, %s.\n", best, what),
       RateText("Suggestion: base_lr: %.2g, where it falls fastest.\n", test.suggestion()));
 }
 
