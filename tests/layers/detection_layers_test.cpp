@@ -114,6 +114,29 @@ TEST_F(DetectionTest, KeepsTheBest) {
   ExpectNear(Get(*net, "d"), {0, 1, 0.8f, 0, 0, 0.4f, 0.4f, 1, 2, 0.5f, 0.5f, 0.5f, 1, 1});
 }
 
+// Boxes 0 and 1 of item 0 overlap by 0.9, boxes 0 and 2 not at all.
+TEST_F(DetectionTest, CandidatesThatOverlapVoteByTheirScores) {
+  const auto net = MakeDetector("vote_threshold: 0.9");
+  net->Forward();
+  const float voted = (0.8f * 0.4f + 0.7f * 0.36f) / 1.5f;
+  ExpectNear(Get(*net, "d"), {0, 1, 0.8f, 0,    0,    0.4f, voted,  //
+                              0, 1, 0.4f, 0.6f, 0.5f, 1,    1,      //
+                              0, 2, 0.4f, 0.6f, 0.5f, 1,    1,      //
+                              1, 2, 0.5f, 0.5f, 0.5f, 1,    1});
+  const auto strict = MakeDetector("vote_threshold: 0.91");
+  strict->Forward();
+  EXPECT_FLOAT_EQ(Get(*strict, "d")[6], 0.4f);
+}
+
+TEST_F(DetectionTest, RefusesVotesByOverlapsThatCannotBe) {
+  for (const char* threshold : {"-0.1", "1.5", "nan"}) {
+    EXPECT_THAT(
+        ErrorText<InvalidArgument>(
+            [&] { MakeDetector(std::string("vote_threshold: ") + threshold); }),
+        HasSubstr("vote_threshold is " + std::string(threshold) + "; it must be from 0 to 1"));
+  }
+}
+
 // Boxes of a few pixels overlap more if pixels are counted. The sizes are used one after the other,
 // starting again with the first.
 TEST(DetectionEvaluateTest, ComparesInPixelsOfTheImagesThatNameSizeFileNames) {

@@ -33,6 +33,8 @@ CASES = {
     "corner size": (("", "code_type: CORNER_SIZE"), {}),
     "variances in codes": (("", "code_type: CENTER_SIZE variance_encoded_in_target: true"), {}),
     "one class": (("", ""), {"classes": 2}),
+    "votes": (("top_k: 40", "vote_threshold: 0.5"), {"items": 2}),
+    "votes with own locations": (("", "code_type: CENTER_SIZE vote_threshold: 0.3"), {"locations": 4}),
 }
 
 

@@ -389,6 +389,14 @@ def test_an_error_gives_a_reason_once(form, tmp_path):
     assert len(caffe.onnx.export(net, profile=chip, allow_unsupported=True).problems) == 7
 
 
+def test_box_voting_is_not_in_toolchains_that_read_caffes_files():
+    head = nets.net_with([(1, 16), (1, 8), (1, 2, 16)], """
+        layer { name: 'd' type: 'DetectionOutput' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'd'
+                detection_output_param { num_classes: 2 vote_threshold: 0.5 } }""")
+    with pytest.raises(caffe.Unsupported, match="vote_threshold 0.5, and the chip takes 0"):
+        caffe.onnx.export(head, profile="sophgo_caffe")
+
+
 def test_the_detection_head_is_the_profiles(tmp_path):
     head = nets.net_with([(1, 16), (1, 8), (1, 2, 16)], """
         layer { name: 'd' type: 'DetectionOutput' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'd'

@@ -211,7 +211,7 @@ TEST_F(ContextTest, ComputesTheHeadOfADetector) {
 
 // The rows of the net, then rows of -1: their number depends on the images.
 TEST_F(ContextTest, GivesTheDetectionsOfTheNet) {
-  const auto text = [](double threshold) {
+  const auto text = [](double threshold, double vote_threshold = 0) {
     return StrCat(kInput, kHead, R"(
     layer { name: 'conf' type: 'Convolution' bottom: 'norm' top: 'conf'
             convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }
@@ -225,12 +225,14 @@ TEST_F(ContextTest, GivesTheDetectionsOfTheNet) {
     layer { name: 'found' type: 'DetectionOutput' bottom: 'flat' bottom: 'flat_scores' bottom: 'p'
             top: 'found' detection_output_param {
               num_classes: 3 keep_top_k: 12 code_type: CENTER_SIZE confidence_threshold: )",
-                  threshold, " nms_param { nms_threshold: 0.45 top_k: 30 } } }");
+                  threshold, " nms_param { nms_threshold: 0.45 top_k: 30 } vote_threshold: ", vote_threshold,
+                  " } }");
   };
-  // All rows, some, none.
-  for (const double threshold : {0.2, 0.97, 2.0}) {
+  // All rows, some, none; all with votes.
+  for (const auto& [threshold, vote_threshold] :
+       {std::pair(0.2, 0.0), {0.97, 0.0}, {2.0, 0.0}, {0.2, 0.3}}) {
     for (const Precision precision : {FP32, BF16}) {
-      const std::unique_ptr<Net> net = Make(text(threshold), precision);
+      const std::unique_ptr<Net> net = Make(text(threshold, vote_threshold), precision);
       runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
       const std::vector<float> rows = Run(context, 1), of_net = Run(*net, 1);
       EXPECT_EQ(context.output(0).shape, (Shape{1, 1, 24, 7}));

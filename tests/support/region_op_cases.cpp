@@ -38,6 +38,13 @@ OpCase Detections() {
           .is_of_programs = true};
 }
 
+OpCase VotedDetections() {
+  OpCase voted = Detections();
+  voted.name = "VotedDetectionOutput";
+  voted.op = ops::VotedDetectionOutput{*voted.op.As<ops::DetectionOutput>(), 0.3};
+  return voted;
+}
+
 }  // namespace
 
 void AddRegionCases(std::vector<OpCase>* cases) {
@@ -75,6 +82,7 @@ void AddRegionCases(std::vector<OpCase>* cases) {
   add("SensitiveRegionMeanGrad", ops::SensitiveRegionMeanGrad(sensitive), {few_cells, rois},
       wide_map);
   cases->push_back(Detections());
+  cases->push_back(VotedDetections());
 }
 
 }  // namespace caffe::testing

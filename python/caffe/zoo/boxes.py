@@ -41,8 +41,9 @@ def loss(model, predicted, label, classes, overlap, negative_overlap, **options)
         code_type=P.PriorBox.CENTER_SIZE, mining_type=P.MultiBoxLoss.MAX_NEGATIVE, **options))
 
 
-def detections(model, classes, predicted, overlap=0.45, top_k=400, keep=200, confidence=0.01):
-    """Non-maximum suppression on the `top_k` best boxes of each class; keeps `keep` boxes in total."""
+def detections(model, classes, predicted, overlap=0.45, top_k=400, keep=200, confidence=0.01, vote=0.0):
+    """Non-maximum suppression on the `top_k` best boxes of each class; keeps `keep` boxes in total. Each becomes the mean, weighted by
+    score, of the candidates that overlap it by at least `vote`, in (0, 1] (box voting, Gidaris and Komodakis 2015); 0: it stays."""
     location, scores, priors = predicted
     x = model.add("mbox_conf_reshape", L.Reshape(scores, shape=dict(dim=[0, -1, classes])))
     x = model.add("mbox_conf_softmax", L.Softmax(x, axis=2))
@@ -50,4 +51,4 @@ def detections(model, classes, predicted, overlap=0.45, top_k=400, keep=200, con
     return model.add("detection_out", L.DetectionOutput(
         location, x, priors, num_classes=classes, share_location=True, background_label_id=0,
         nms_param=dict(nms_threshold=overlap, top_k=top_k), code_type=P.PriorBox.CENTER_SIZE,
-        keep_top_k=keep, confidence_threshold=confidence))
+        keep_top_k=keep, confidence_threshold=confidence, **(dict(vote_threshold=vote) if vote else {})))

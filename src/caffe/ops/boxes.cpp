@@ -80,6 +80,23 @@ std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
   return kept;
 }
 
+Box Vote(const std::vector<ScoredBox>& candidates, const std::vector<Box>& boxes, const Box& box,
+         double least_overlap) {
+  Box sum;
+  double weights = 0;
+  for (const ScoredBox& candidate : candidates) {
+    const Box& voter = boxes[candidate.index];
+    if (!(candidate.score > 0) || !(Overlap(voter, box) >= least_overlap)) continue;
+    weights += candidate.score;
+    sum.xmin += candidate.score * voter.xmin;
+    sum.ymin += candidate.score * voter.ymin;
+    sum.xmax += candidate.score * voter.xmax;
+    sum.ymax += candidate.score * voter.ymax;
+  }
+  if (weights == 0) return box;
+  return {sum.xmin / weights, sum.ymin / weights, sum.xmax / weights, sum.ymax / weights};
+}
+
 double ScoreRank(double score) {
   return std::isnan(score) ? -std::numeric_limits<double>::infinity() : score;
 }

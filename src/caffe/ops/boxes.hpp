@@ -68,6 +68,11 @@ CAFFE_EXPORT std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candi
                                              const std::vector<Box>& boxes, double threshold,
                                              double eta);
 
+// The mean, weighted by score, of the candidates that overlap `box` by at least `least_overlap`:
+// box voting (Gidaris and Komodakis 2015). Returns `box` if no weight is above 0.
+CAFFE_EXPORT Box Vote(const std::vector<ScoredBox>& candidates, const std::vector<Box>& boxes,
+                      const Box& box, double least_overlap);
+
 // Sort key of a score: a NaN, which has no order, counts as -infinity.
 CAFFE_EXPORT double ScoreRank(double score);
 

@@ -9,11 +9,12 @@
 
 namespace caffe::ops {
 
-// Returns the detections of `op` in each item.
-inline std::vector<std::vector<Detection>> Detect(const DetectionOutput& op, const TensorView& loc,
-                                                  const TensorView& conf,
+// Returns the detections of `op` in each item, voted for by boxes that overlap them by least_vote,
+// unless that is 0.
+inline std::vector<std::vector<Detection>> Detect(const DetectionOutput& op, double least_vote,
+                                                  const TensorView& loc, const TensorView& conf,
                                                   const TensorView& priors) {
-  const Detector detector(op, loc, conf, priors);
+  const Detector detector(op, least_vote, loc, conf, priors);
   const int64_t items = loc.shape[0], classes = op.classes;
   // By item and label, so that there is work for all threads even with a single item.
   std::vector<std::vector<Detection>> found(items * classes);

@@ -53,7 +53,9 @@ void Detector::Find(int64_t item, int64_t first, int64_t last,
     for (const ScoredBox& candidate : best)
       boxes[candidate.index] = BoxOf(item, candidate.index, label);
     for (const ScoredBox& kept : Suppress(best, boxes, op_.overlap, op_.eta))
-      found[label].push_back({static_cast<int>(label), kept.score, boxes[kept.index]});
+      found[label].push_back({static_cast<int>(label), kept.score,
+                              least_vote_ > 0 ? Vote(best, boxes, boxes[kept.index], least_vote_)
+                                              : boxes[kept.index]});
   }
 }
 

@@ -47,12 +47,30 @@ struct CAFFE_EXPORT DetectionOutput {
   int64_t MostRows(int64_t items, int64_t priors) const;
 };
 
+// As DetectionOutput, followed by box voting (Gidaris and Komodakis 2015, "Object detection via a
+// multi-region and semantic segmentation-aware CNN model"): each box that is kept becomes the mean,
+// weighted by score, of the candidates of its class that overlap it by at least `least_overlap`.
+struct CAFFE_EXPORT VotedDetectionOutput {
+  static constexpr std::string_view kName = "VotedDetectionOutput";
+  static constexpr NumericRule kNumericRule = DetectionOutput::kNumericRule;
+  DetectionOutput detections;
+  double least_overlap = 1;  // IoU in (0, 1]
+  std::string Attributes() const {
+    return StrCat(detections.Attributes(), ", votes from ", least_overlap);
+  }
+};
+
 // Computes the parts of Detect() (ops/detect.hpp).
 class CAFFE_EXPORT Detector {
  public:
-  Detector(const DetectionOutput& op, const TensorView& loc, const TensorView& conf,
-           const TensorView& priors)
-      : op_(op), loc_(loc), conf_(conf), priors_(priors), count_(priors.count() / 8) {}
+  Detector(const DetectionOutput& op, double least_vote, const TensorView& loc,
+           const TensorView& conf, const TensorView& priors)
+      : op_(op),
+        least_vote_(least_vote),
+        loc_(loc),
+        conf_(conf),
+        priors_(priors),
+        count_(priors.count() / 8) {}
 
   // Appends to found[label] for the labels in [first, last) of an item.
   void Find(int64_t item, int64_t first, int64_t last, std::vector<Detection>* found) const;
@@ -63,6 +81,7 @@ class CAFFE_EXPORT Detector {
   Box BoxOf(int64_t item, int64_t prior, int64_t label) const;
 
   const DetectionOutput& op_;
+  const double least_vote_;  // IoU of candidates that vote; 0: no voting
   const TensorView loc_, conf_, priors_;
   const int64_t count_;  // number of priors; their boxes come before their variances
 };

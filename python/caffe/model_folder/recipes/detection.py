@@ -21,7 +21,7 @@ def train_val(plan: Plan) -> Any:
     predicted = plan.net.body(model, model.spec.data, plan.side)
     boxes.loss(model, predicted, model.spec.label, classes, 0.5, 0.5, include=TRAIN)
     before = len(write(model.spec, plan.name).layer)
-    found = boxes.detections(model, classes, predicted)
+    found = boxes.detections(model, classes, predicted, vote=0.7)
     model.add("detection_eval", L.DetectionEvaluate(found, model.spec.label, num_classes=classes, background_label_id=0,
                                                     overlap_threshold=0.5, evaluate_difficult_gt=False))
     net = write(model.spec, plan.name)

@@ -90,8 +90,36 @@ class _Head:
         chosen = onnx.op("GatherND", scores, places)
         labels = onnx.op("Gather", onnx.constant(labels), label, axis=0)
         items = onnx.scaled(labels, 0, item) if item else onnx.op("Sub", labels, labels)
-        corners = onnx.op("Gather", onnx.over_axes("Squeeze", boxes, [0]), onnx.over_axes("Squeeze", box, [1]), axis=0)
+        boxes = onnx.over_axes("Squeeze", boxes, [0])
+        corners = onnx.op("Gather", boxes, onnx.over_axes("Squeeze", box, [1]), axis=0)
+        if options.vote_threshold:
+            of_label = onnx.op("Gather", onnx.over_axes("Squeeze", scores, [0]), onnx.over_axes("Squeeze", label, [1]), axis=0)
+            corners = self._voted(corners, boxes, of_label)
         return onnx.op("Concat", items, labels, onnx.over_axes("Unsqueeze", chosen, [1]), corners, axis=1)
+
+    def _voted(self, corners, boxes, scores):
+        """Means of the candidates that overlap `corners` (kept, 4), weighted by score (Gidaris and Komodakis 2015). boxes: (priors, 4),
+        scores: (kept, priors)."""
+        onnx, options = self.onnx, self.options
+
+        def sides(low, high):
+            return onnx.op("Relu", onnx.op("Sub", high, low))
+
+        def area(sizes):
+            width, height = onnx.split(sizes, 2, [1, 1])
+            return onnx.over_axes("Squeeze", onnx.op("Mul", width, height), [2])
+
+        kept, others = onnx.over_axes("Unsqueeze", corners, [1]), onnx.over_axes("Unsqueeze", boxes, [0])
+        (kept_low, kept_high), (low, high) = onnx.split(kept, 2, [2, 2]), onnx.split(others, 2, [2, 2])
+        common = area(sides(onnx.op("Max", kept_low, low), onnx.op("Min", kept_high, high)))
+        areas = onnx.op("Add", area(sides(kept_low, kept_high)), area(sides(low, high)))
+        least = onnx.op("Mul", onnx.op("Sub", areas, common), onnx.constant(np.float32(options.vote_threshold)))
+        is_near = onnx.op("And", onnx.op("Greater", common, onnx.constant(np.float32(0))), onnx.op("Not", onnx.op("Less", common, least)))
+        is_candidate = onnx.op("Greater", scores, onnx.constant(np.float32(max(options.confidence_threshold, 0))))
+        weights = onnx.where(onnx.op("And", is_near, is_candidate), scores, 0)
+        total = onnx.over_axes("ReduceSum", weights, [1], keepdims=1)
+        has_votes = onnx.op("Greater", total, onnx.constant(np.float32(0)))
+        return onnx.op("Where", has_votes, onnx.op("Div", onnx.op("MatMul", weights, boxes), total), corners)
 
     def _kept(self, rows):
         """At most keep_top_k rows, the best, in unchanged order."""

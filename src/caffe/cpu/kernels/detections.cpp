@@ -4,9 +4,9 @@
 namespace caffe::cpu {
 namespace {
 
-void DetectionOutput(const ops::DetectionOutput& op, const KernelContext& ctx) {
+void StoreRows(const ops::DetectionOutput& op, double least_vote, const KernelContext& ctx) {
   const std::vector<double> rows =
-      ops::DetectionRows(ops::Detect(op, ctx.input(0), ctx.input(1), ctx.input(2)));
+      ops::DetectionRows(ops::Detect(op, least_vote, ctx.input(0), ctx.input(1), ctx.input(2)));
   const TensorView& y = ctx.output(0);
   CAFFE_ASSERT(rows.size() <= static_cast<size_t>(y.count()), rows.size());
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
@@ -17,7 +17,16 @@ void DetectionOutput(const ops::DetectionOutput& op, const KernelContext& ctx) {
   });
 }
 
+void DetectionOutput(const ops::DetectionOutput& op, const KernelContext& ctx) {
+  StoreRows(op, 0, ctx);
+}
+
+void VotedDetectionOutput(const ops::VotedDetectionOutput& op, const KernelContext& ctx) {
+  StoreRows(op.detections, op.least_overlap, ctx);
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::DetectionOutput, DetectionOutput);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::VotedDetectionOutput, VotedDetectionOutput);
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -21,6 +21,8 @@ class DetectionOutputLayer final : public Layer {
             options_.nms_param().nms_threshold(), "; it must not be negative");
     Require(options_.nms_param().eta() > 0 && options_.nms_param().eta() <= 1, "eta is ",
             options_.nms_param().eta(), "; it must be above 0 and at most 1");
+    Require(options_.vote_threshold() >= 0 && options_.vote_threshold() <= 1, "vote_threshold is ",
+            options_.vote_threshold(), "; it must be from 0 to 1");
     if (options_.visualize()) {
       throw Unsupported("visualize: there is no window here; read the top instead");
     }
@@ -47,15 +49,18 @@ class DetectionOutputLayer final : public Layer {
   // A compiled program has no host calls and fixed shapes: its top has room for all rows.
   void EmitForward(GraphBuilder& graph) const override {
     const ops::DetectionOutput op = MakeOp();
+    const double least_vote = options_.vote_threshold();
     const int64_t rows =
         op.MostRows(graph.shape(graph.bottom(0))[0], graph.shape(graph.bottom(2)).count() / 8);
-    graph.Emit(
-        ops::HostCall{.what = "detections",
-                      .call = [op, files = files_](
-                                  const KernelContext& ctx) { return Run(op, files.get(), ctx); },
-                      .in_programs = std::make_shared<const ops::FixedCall>(
-                          ops::FixedCall{op, Shape{1, 1, rows, kDetectionColumns}})},
-        {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
+    const Op in_programs = least_vote > 0 ? Op(ops::VotedDetectionOutput{op, least_vote}) : Op(op);
+    graph.Emit(ops::HostCall{.what = "detections",
+                             .call =
+                                 [op, least_vote, files = files_](const KernelContext& ctx) {
+                                   return Run(op, least_vote, files.get(), ctx);
+                                 },
+                             .in_programs = std::make_shared<const ops::FixedCall>(ops::FixedCall{
+                                 in_programs, Shape{1, 1, rows, kDetectionColumns}})},
+               {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
   }
 
  private:
@@ -74,9 +79,9 @@ class DetectionOutputLayer final : public Layer {
   }
 
   // Returns the top's shape if it differs from the planned one.
-  static std::vector<Shape> Run(const ops::DetectionOutput& op, DetectionFiles* files,
-                                const KernelContext& ctx) {
-    const auto detections = ops::Detect(op, ctx.input(0), ctx.input(1), ctx.input(2));
+  static std::vector<Shape> Run(const ops::DetectionOutput& op, double least_vote,
+                                DetectionFiles* files, const KernelContext& ctx) {
+    const auto detections = ops::Detect(op, least_vote, ctx.input(0), ctx.input(1), ctx.input(2));
     std::vector<Shape> changed = StoreDetections(detections, ctx);
     if (changed.empty() && files != nullptr) Save(detections, files);
     return changed;

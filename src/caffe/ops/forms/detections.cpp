@@ -9,6 +9,7 @@ namespace caffe::ops {
 
 CAFFE_FIELDS(DetectionOutput, classes, background, shares_location, code, multiplies, least_score,
              top_k, overlap, eta, keep_top_k)
+CAFFE_FIELDS(VotedDetectionOutput, detections, least_overlap)
 
 static void CheckOperands(const DetectionOutput& op, const OperandCheck& check) {
   check.AtMost(3);
@@ -33,6 +34,13 @@ static void CheckOperands(const DetectionOutput& op, const OperandCheck& check) 
           rows);
 }
 
+static void CheckOperands(const VotedDetectionOutput& op, const OperandCheck& check) {
+  Require(op.least_overlap > 0 && op.least_overlap <= 1, "votes of boxes that overlap by ",
+          op.least_overlap);
+  CheckOperands(op.detections, check);
+}
+
 CAFFE_REGISTER_OP_FORM(DetectionOutput);
+CAFFE_REGISTER_OP_FORM(VotedDetectionOutput);
 
 }  // namespace caffe::ops
