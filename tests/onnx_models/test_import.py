@@ -197,10 +197,59 @@ def test_groups_of_channels():
     assert max(result.differences.values()) <= 1e-5 and _kinds(result) == ["GroupNorm"]
 
 
+def _of_bool(*nodes):
+    """Nodes whose result is boolean, and a Cast to float."""
+    *before, last = nodes
+    last.output[:] = ["flag"]
+    return [*before, last, _node("Cast", "flag", to=TensorProto.FLOAT)]
+
+
+_TWO = [_node("Relu", "x", "r")]
+# Nodes, weights.
+FORMULAS = {
+    **{kind: ([_node(kind, "x")], []) for kind in ("Sin", "Cos", "Tan", "Sinh", "Cosh", "Sign", "Floor", "Ceil", "Round", "Softsign", "Selu",
+                                                   "Celu", "ThresholdedRelu", "Shrink", "Erf")},
+    "Celu of 0.3": ([_node("Celu", "x", alpha=0.3)], []),
+    "Selu of others": ([_node("Selu", "x", alpha=1.5, gamma=0.5)], []),
+    "Shrink of others": ([_node("Shrink", "x", lambd=0.2, bias=-0.1)], []),
+    "erf of a scaled number": ([_node("Mul", "x c", "s"), _node("Erf", "s", "e"), _node("Add", "e c")], [("c", np.float32(np.sqrt(0.5)))]),
+    "GELU by tanh": ([_node("Gelu", "x", approximate="tanh")], []),
+    "equal": (_of_bool(*_TWO, _node("Equal", "x r")), []),
+    "not equal": (_of_bool(*_TWO, _node("Equal", "x r", "e"), _node("Not", "e")), []),
+    "less": (_of_bool(*_TWO, _node("Less", "x r")), []),
+    "less or equal a number": (_of_bool(_node("LessOrEqual", "x c")), [("c", np.float32(-0.25))]),
+    "a number that is greater or equal": (_of_bool(_node("GreaterOrEqual", "c x")), [("c", np.float32([[0.25]]))]),
+    "greater than each column": (_of_bool(_node("Greater", "x c")), [("c", _draw(5))]),
+    "less than no number": (_of_bool(_node("Less", "x c")), [("c", np.float32(np.inf))]),
+    "or, xor": (_of_bool(_node("Less", "x c", "l"), _node("Greater", "x d", "g"), _node("Or", "l g", "o"), _node("Xor", "o l")),
+                [("c", np.float32(-0.3)), ("d", np.float32(0.3))]),
+    "no numbers": (_of_bool(_node("Log", "x", "l"), _node("IsNaN", "l")), []),
+    "largest": ([_node("ReduceMax", "x", axes=[0, -1])], []),
+    "smallest of all": ([_node("ReduceMin", "x", keepdims=0)], []),
+    "norm": ([_node("ReduceL2", "x", axes=[1], keepdims=0)], []),
+    "logarithm of sums": ([_node("ReduceLogSumExp", "x", axes=[1])], []),
+    "unit vectors": ([_node("LpNormalization", "x", axis=1)], []),
+    "shares": ([_node("LpNormalization", "x", axis=-2, p=1)], []),
+}
+
+
+@pytest.mark.parametrize("case", FORMULAS)
+def test_operators_without_a_layer_become_formulas(case):
+    nodes, weights = FORMULAS[case]
+    opset = 20 if case == "GELU by tanh" else 17
+    result = caffe.onnx.import_model(_model(nodes, (3, 4, 5), weights, opset))
+    assert "Expression" in _kinds(result)
+    assert max(result.differences.values()) <= 1e-5
+
+
+def test_a_root_mean_square():
+    model = _model([_node("RMSNormalization", "x s", axis=1, epsilon=0.1)], (3, 4, 5), [("s", _draw(4, 5))], opset=23)
+    assert _kinds(caffe.onnx.import_model(model)) == ["RMSNorm"]
+
+
 # Nodes, the input's shape, weights, the error's text.
 REFUSED = {
-    "an operator without a layer": ([_node("Sin", "x")], (2, 3), [], r"node 'n_Sin' \(Sin\): there is no layer for Sin"),
-    "erf alone": ([_node("Erf", "x")], (2, 3), [], "erf outside of a GELU"),
+    "an operator without a layer": ([_node("Atan", "x")], (2, 3), [], r"node 'n_Atan' \(Atan\): there is no layer for Atan"),
     "weights that are computed": ([_node("Exp", "x", "w"), _node("Gemm", "x w", transB=1)], (3, 3), [], "weights are no constant"),
     "a vector from the left": ([_node("MatMul", "w x")], (3, 3), [("w", _draw(3))], r"factors of shapes \(3,\) and \(3, 3\)"),
     "padding behind only": ([_node("Conv", "x w", pads=[0, 0, 2, 2])], (1, 2, 8, 8), [("w", _draw(3, 2, 3, 3))],

@@ -1,7 +1,10 @@
 """Element-wise operators."""
+import math
+
 import numpy as np
 from onnx import TensorProto
 
+from .formulas import formula
 from .registry import reads
 
 for _operator, _type in {"Relu": "ReLU", "Sigmoid": "Sigmoid", "Tanh": "TanH", "Abs": "AbsVal", "Softplus": "BNLL", "Exp": "Exp",
@@ -129,50 +132,58 @@ def power(node):
 
 @reads("Gelu")
 def gelu(node):
-    node.require(node.get("approximate", "none") == "none", "GELU by tanh")
-    node.layer("GELU")
+    if node.get("approximate", "none") == "none":
+        node.layer("GELU")
+    else:
+        formula(node, f"a / 2 * (1 + tanh({math.sqrt(2 / math.pi)!r} * (a + 0.044715 * a^3)))")
 
 
 @reads("Erf")
 def erf(node):
-    """Recognizes GELU where it is not an operator: x * (1 + erf(x / sqrt(2))) / 2, in any order."""
+    parts, x = _gelu_of(node)
+    if x is None:
+        formula(node, "erf(a)")
+        return
+    for part in parts:
+        node.take_in(part)
+    node.layer("GELU", bottoms=[x])
+
+
+def _gelu_of(node):
+    """Recognizes GELU where it is not an operator: x * (1 + erf(x / sqrt(2))) / 2, in any order. Returns the nodes after erf and x, or
+    None."""
     scaled = node.source_node(node.inputs[0])
-    node.require(scaled is not None and scaled.op_type in ("Div", "Mul"), "erf outside of a GELU")
+    if scaled is None or scaled.op_type not in ("Div", "Mul"):
+        return [], None
     x, factor = scaled.input[0], node.source.constants.get(scaled.input[1])
     expected = np.sqrt(2) if scaled.op_type == "Div" else np.sqrt(0.5)
-    node.require(factor is not None and np.allclose(factor, expected, rtol=1e-3), "erf outside of a GELU")
+    if factor is None or not np.allclose(factor, expected, rtol=1e-3):
+        return [], None
     product = 1.0  # of constant factors after erf; x is multiplied once and 1 added once
     seen_x = False
     shift = 0.0
+    parts, last = [], node
     while not (seen_x and np.isclose(product, 0.5) and np.isclose(shift, 0.5)):
-        follower = node.follower("Mul", "Add", "Div")
-        node.require(follower is not None, "erf outside of a GELU")
-        other = next((name for name in follower.inputs if name != node.outputs[0]), None)
+        follower = last.follower("Mul", "Add", "Div")
+        if follower is None:
+            return [], None
+        other = next((name for name in follower.inputs if name != last.outputs[0]), None)
         constant = node.source.constants.get(other)
         if follower.operator == "Mul" and other == x:
             seen_x = True
         elif follower.operator == "Mul" and constant is None and node.is_scaled(other, x):
             seen_x, product, shift = True, product * node.is_scaled(other, x), shift * node.is_scaled(other, x)
+        elif constant is None or constant.size != 1 or (follower.operator == "Add" and seen_x):
+            return [], None
+        elif follower.operator == "Add":
+            shift += float(constant.item())
         else:
-            node.require(constant is not None and constant.size == 1, "erf outside of a GELU")
             number = float(constant.item())
-            if follower.operator == "Add":
-                node.require(not seen_x, "erf outside of a GELU")
-                shift += number
-            else:
-                number = 1 / number if follower.operator == "Div" else number
-                product, shift = product * number, shift * number
-        node.take_in(follower)
-    node.layer("GELU", bottoms=[x])
-
-
-@reads("Greater")
-def greater(node):
-    """Reads a comparison together with the Cast to float that follows."""
-    limit, follower = node.weights(1, "limit"), node.follower("Cast")
-    node.require(limit.size == 1 and follower is not None, "a comparison that is not with a number")
-    node.take_in(follower)
-    node.layer("Threshold", threshold_param={"threshold": float(limit.item())})
+            number = 1 / number if follower.operator == "Div" else number
+            product, shift = product * number, shift * number
+        parts.append(follower)
+        last = follower
+    return parts, x
 
 
 _HALVES = {TensorProto.FLOAT16: 1, TensorProto.BFLOAT16: 2}  # Precision

@@ -26,6 +26,13 @@ def layer_normalization(node):
                layer_norm_param={"axis": axis, "eps": node.get("epsilon", 1e-5)})
 
 
+@reads("RMSNormalization")
+def rms_normalization(node):
+    axis = node.axis(node.get("axis", -1))
+    node.layer("RMSNorm", blobs=[np.broadcast_to(node.weights(1, "factors"), node.shape()[axis:])],
+               rms_norm_param={"axis": axis, "eps": node.get("epsilon", 1e-5)})
+
+
 @reads("GroupNormalization")
 def group_normalization(node):
     node.layer("GroupNorm", blobs=[node.weights(1, "factors"), node.weights(2, "terms")],
