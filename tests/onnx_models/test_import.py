@@ -181,6 +181,45 @@ CASES = {
 CASES["bigger pixels"][0][0].input[:] = ["x", "", "s"]
 
 
+def _pad(extents, *shape, **attributes):
+    return [_node("Pad", "x p", **attributes)], shape, [("p", np.array(extents))]
+
+
+def _einsum(equation, shape, other):
+    return [_node("Einsum", "x o", equation=equation)], shape, [("o", _draw(*other))]
+
+
+_PLACES = ["Parameter", "Gather"]
+CASES.update({
+    "no padding": (*_pad([0, 0, 0, 0], 2, 3), ["Split"]),
+    "padding by a number": ([_node("Pad", "x p v")], (2, 3, 4), [("p", np.array([0, 0, 1, 2, 0, 3])), ("v", np.float32(7))],
+                            ["Parameter", "Concat", "Parameter", "Parameter", "Concat"]),
+    "padding that cuts off": (*_pad([0, -1, 0, -1], 2, 5), _PLACES),
+    "mirrored padding": (*_pad([0, 2, 0, 3], 2, 4, mode="reflect"), _PLACES),
+    "repeated edges": (*_pad([1, 0, 0, 3], 2, 4, mode="edge"), _PLACES * 2),
+    "padding before an average of another value": ([_node("Pad", "x p v", "q"), _node("AveragePool", "q", kernel_shape=[2, 2])], (1, 2, 4, 4), [
+        ("p", np.array([0, 0, 1, 1, 0, 0, 1, 1])), ("v", np.float32(1))], ["Parameter", "Parameter", "Concat", "Parameter", "Parameter", "Concat", "Pooling"]),
+    "every second": ([_node("Slice", "x a b c d")], (2, 8), [("a", np.array([1])), ("b", np.array([8])), ("c", np.array([1])),
+                                                            ("d", np.array([2]))], _PLACES),
+    "every second from the end": ([_node("Slice", "x a b c d")], (2, 8), [
+        ("a", np.array([6])), ("b", np.array([1])), ("c", np.array([1])), ("d", np.array([-2]))], _PLACES),
+    "repeats along several axes": ([_node("Tile", "x r")], (2, 1, 3), [("r", np.array([1, 4, 2]))], ["Tile", "Tile"]),
+    "expanded": ([_node("Expand", "x s")], (3, 1), [("s", np.array([2, 1, 4]))], ["Reshape", "Tile", "Tile"]),
+    "expanded to its own shape": ([_node("Expand", "x s")], (3, 4), [("s", np.array([1, 4]))], ["Split"]),
+    "sums by einsum": (*_einsum("bij,kj->bki", (2, 3, 4), (5, 4)), ["Reshape", "Parameter", "Permute", "Reshape", "MatMul", "Reshape", "Permute"]),
+    "attention's scores": (*_einsum("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)),
+                           ["Permute", "Reshape", "Parameter", "Permute", "Reshape", "MatMul", "Reshape"]),
+    "outer product": (*_einsum("i,j->ij", (3,), (4,)), ["Reshape", "Parameter", "Reshape", "MatMul", "Reshape"]),
+})
+
+
+def test_padding_of_given_axes():
+    node = _node("Pad", "x p v a")
+    node.input[2] = ""
+    result = caffe.onnx.import_model(_model([node], (2, 3, 4), [("p", np.array([1, 0])), ("a", np.array([-2]))], opset=18))
+    assert _kinds(result) == ["Parameter", "Concat"] and not any(result.differences.values())
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_what_nodes_become(case):
     nodes, shape, weights, kinds = CASES[case]

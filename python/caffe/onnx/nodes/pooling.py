@@ -108,24 +108,22 @@ def _average(node, geometry, bottom, divisors):
     node.layer("Scale", bottoms=[between], blobs=[factors], scale_param={"axis": 2, "num_axes": 2})
 
 
-@reads("Pad")
-def pad(node):
-    """Reads padding as our exporter writes it: before an average, which a correction may follow."""
-    pads = list(node.get("pads", [])) or node.weights(1, "extents").tolist()
-    value = node.weights(2, "value").item() if node.has(2) else node.get("value", 0.0)
+def pads_a_pooling(node, begins, ends, value):
+    """Reads padding as our exporter writes it: before an average, which a correction may follow, or a maximum. False if this node is
+    not of that kind."""
     axes = len(node.shape())
-    begins, ends = pads[:axes], pads[axes:]
     follower = node.follower("AveragePool", "MaxPool")
-    node.require(follower is not None and not any(begins[:2] + ends[:2]) and node.get("mode", "constant") == "constant"
-                 and not any(follower.get("pads", [0])), "padding that no layer has")
+    if follower is None or any(begins[:2] + ends[:2]) or any(follower.get("pads", [0])) or axes != 4:
+        return False
     is_max = follower.operator == "MaxPool"
-    node.require(value <= np.finfo(np.float32).min if is_max else value == 0, f"padding by {value:g}")
+    if not (value <= np.finfo(np.float32).min if is_max else value == 0):
+        return False
     geometry = _Geometry(list(node.shape()[2:]), list(follower.get("kernel_shape")),
                          list(follower.get("strides", [1] * (axes - 2))), begins[2:], follower.top_shape[2:])
     node.take_in(follower)
     if is_max:
         node.layer("Pooling", pooling_param=geometry.options(node, "MAX"))
-        return
+        return True
     divisors = np.full([1] * (axes - 2), prod(geometry.kernel))
     correction = node.follower("Mul")
     factors = correction and next((correction.constant(k) for k in (0, 1) if correction.constant(k) is not None), None)
@@ -135,6 +133,7 @@ def pad(node):
         if np.allclose(divisors, geometry.windows().divisors()):
             divisors = geometry.windows().divisors()
     _average(node, geometry, node.inputs[0], divisors)
+    return True
 
 
 @reads("GlobalMaxPool")

@@ -1,6 +1,7 @@
 """Operators that only rearrange elements."""
 import numpy as np
 
+from .pooling import pads_a_pooling
 from .registry import reads
 
 
@@ -69,9 +70,10 @@ def slice_(node):
         top = node.outputs[0] if number + 1 == len(parts) else node.scratch(f"part{number}")
         if (start, end, step) == (shape[axis] - 1, -1, -1):
             node.layer("Reverse", bottoms=[bottom], tops=[top], reverse_param={"axis": axis})
-        else:
-            node.require(step == 1 and end > start, f"steps of {step}")
+        elif step == 1 and end > start:
             _cut(node, bottom, top, axis, (start, end, shape[axis]))
+        else:
+            _pick(node, bottom, top, axis, range(start, end, step))
         bottom = top
 
 
@@ -118,12 +120,65 @@ def _cut(node, bottom, top, axis, part):
     node.layer("Silence", bottoms=[name for name in tops if name != top], tops=[])
 
 
-@reads("Tile")
-def tile(node):
-    repeats = node.weights(1, "repeats").tolist()
-    axes = [axis for axis, count in enumerate(repeats) if count != 1]
-    if not axes:
-        node.alias()
+def _pick(node, bottom, top, axis, places):
+    """Elements at any positions along an axis."""
+    node.require(len(places) > 0, "an empty result")
+    node.layer("Gather", bottoms=[bottom, node.hold(np.asarray(places), f"places{axis}")], tops=[top], gather_param={"axis": axis})
+
+
+@reads("Pad")
+def pad(node):
+    pads = list(node.get("pads", [])) or node.weights(1, "extents").tolist()
+    value = node.weights(2, "value").item() if node.has(2) else node.get("value", 0.0)
+    mode, rank = node.get("mode", "constant"), len(node.shape())
+    axes = [axis % rank for axis in (node.weights(3, "axes").tolist() if node.has(3) else range(rank))]
+    begins, ends = ([dict(zip(axes, part)).get(axis, 0) for axis in range(rank)] for part in (pads[:len(axes)], pads[len(axes):]))
+    if mode == "constant" and any(pads) and pads_a_pooling(node, begins, ends, value):
         return
-    node.require(len(axes) == 1, "repeats along several axes")
-    node.layer("Tile", tile_param={"axis": axes[0], "tiles": repeats[axes[0]]})
+    shape, bottom = list(node.shape()), node.inputs[0]
+    padded = [axis for axis in range(rank) if begins[axis] or ends[axis]]
+    if not padded:
+        node.alias()
+    for axis in padded:
+        top = node.outputs[0] if axis == padded[-1] else node.scratch(f"padded{axis}")
+        places = np.arange(-begins[axis], shape[axis] + ends[axis])
+        if mode == "constant" and min(begins[axis], ends[axis]) >= 0:
+            _surround(node, bottom, top, axis, [[*shape[:axis], extent, *shape[axis + 1:]] for extent in (begins[axis], ends[axis])], value)
+        else:
+            node.require(mode in _BEYOND or (places.min() >= 0 and places.max() < shape[axis]),
+                         f"padding by mode {mode}, which also cuts off")
+            _pick(node, bottom, top, axis, _BEYOND.get(mode, lambda k, _: k)(places, shape[axis]))
+        shape[axis], bottom = len(places), top
+
+
+# The position that is read for position k of an axis, which may lie outside of it.
+_BEYOND = {
+    "edge": lambda k, extent: k.clip(0, extent - 1),
+    "wrap": lambda k, extent: k % extent,
+    "reflect": lambda k, extent: (extent - 1) - np.abs((extent - 1) - k % max(2 * extent - 2, 1)),
+}
+
+
+def _surround(node, bottom, top, axis, shapes, value):
+    """Puts blobs of these two shapes, which have one value, before and behind a blob."""
+    before, behind = ([node.hold(np.full(shape, value, np.float32), f"{where}{axis}")] if shape[axis] else []
+                      for where, shape in zip(("before", "behind"), shapes))
+    node.layer("Concat", bottoms=[*before, bottom, *behind], tops=[top], concat_param={"axis": axis})
+
+
+@reads("Tile", "Expand")
+def tile(node):
+    shape, wanted = node.shape(), node.top_shape
+    bottom, shape = node.inputs[0], (1,) * (len(wanted) - len(shape)) + shape
+    repeats = [into // extent for into, extent in zip(wanted, shape)]
+    axes = [axis for axis, count in enumerate(repeats) if count != 1]
+    if len(node.shape()) != len(wanted):
+        flat = node.scratch("shaped") if axes else node.outputs[0]
+        node.reshape(bottom, flat, shape)
+        bottom = flat
+    elif not axes:
+        node.alias()
+    for axis in axes:
+        top = node.outputs[0] if axis == axes[-1] else node.scratch(f"repeated{axis}")
+        node.layer("Tile", bottoms=[bottom], tops=[top], tile_param={"axis": axis, "tiles": repeats[axis]})
+        bottom = top
