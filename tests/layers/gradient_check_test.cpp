@@ -306,6 +306,8 @@ std::vector<GradientCase> Cases() {
        "layer { name: 'l' type: 'Crop' bottom: 'x0' bottom: 'x1' top: 'y' crop_param { offset: 1 "
        "offset: 2 } } layer { name: 's' type: 'TanH' bottom: 'x1' top: 'z' }"});
   add(Layer1("InterpLarger", "2x2x4x3", "Interp", "interp_param { height: 9 width: 5 }"));
+  add(Layer1("InterpOfAreas", "2x2x4x3", "Interp",
+             "interp_param { height: 7 width: 5 align_corners: false }"));
   add(Layer1("InterpCropped", "1x2x7x6", "Interp",
              "interp_param { shrink_factor: 2 pad_beg: -1 pad_end: -1 }"));
   add({"InterpLikeSecond", "1x2x4x3 1x1x5x7",

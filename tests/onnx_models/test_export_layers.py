@@ -53,6 +53,8 @@ CASES = {
     "ConvolutionDepthwise": ([(2, 3, 8, 8)], "layer { name: 'l' type: 'ConvolutionDepthwise' bottom: 'x0' top: 'y' "
                                              "convolution_param { num_output: 3 kernel_size: 3 stride: 2 pad: 1 } }"),
     "Interp": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'Interp' bottom: 'x0' top: 'y' interp_param { height: 9 width: 7 } }"),
+    "Interp of areas": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'Interp' bottom: 'x0' top: 'y' "
+                        "interp_param { height: 9 width: 3 align_corners: false } }"),
     "Interp of a part": ([(2, 3, 6, 5)], "layer { name: 'l' type: 'Interp' bottom: 'x0' top: 'y' "
                                          "interp_param { zoom_factor: 3 pad_beg: -1 pad_end: -1 } }"),
     "Upsample": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'Upsample' bottom: 'x0' top: 'y' upsample_param { scale: 3 } }"),

@@ -213,6 +213,22 @@ CASES.update({
 })
 
 
+_SIZES = {"nearest": "Gather", "linear": "Interp"}
+
+
+@pytest.mark.parametrize("size", [(6, 8), (5, 9), (2, 3), (7, 4)])
+@pytest.mark.parametrize("mode, centres, rounding", [
+    *(("linear", centres, "floor") for centres in ("half_pixel", "pytorch_half_pixel", "align_corners")),
+    *(("nearest", "half_pixel", rounding) for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")),
+    ("nearest", "asymmetric", "floor"), ("nearest", "asymmetric", "round_prefer_floor"), ("nearest", "align_corners", "round_prefer_ceil")])
+def test_resizing(mode, centres, rounding, size):
+    node = _node("Resize", "x r s t", mode=mode, coordinate_transformation_mode=centres, nearest_mode=rounding)
+    node.input[1:3] = ["", ""]
+    result = caffe.onnx.import_model(_model([node], (1, 2, 3, 4), [("t", np.array([1, 2, *size]))]))
+    assert _SIZES[mode] in _kinds(result) or _kinds(result) == ["Upsample"]
+    assert max(result.differences.values()) <= 1e-6
+
+
 def test_padding_of_given_axes():
     node = _node("Pad", "x p v a")
     node.input[2] = ""
@@ -293,14 +309,14 @@ REFUSED = {
     "a vector from the left": ([_node("MatMul", "w x")], (3, 3), [("w", _draw(3))], r"factors of shapes \(3,\) and \(3, 3\)"),
     "padding behind only": ([_node("Conv", "x w", pads=[0, 0, 2, 2])], (1, 2, 8, 8), [("w", _draw(3, 2, 3, 3))],
                             "padding of 0 before and 2 behind"),
-    "half pixels": ([_node("Resize", "x s", mode="linear")], (1, 2, 3, 4), [("s", np.float32([1, 1, 2, 2]))],
-                    "resizing by mode linear, half_pixel"),
+    "cubic resizing": ([_node("Resize", "x s", mode="cubic")], (1, 2, 3, 4), [("s", np.float32([1, 1, 2, 2]))],
+                       "resizing by mode cubic, half_pixel"),
     "updates that multiply": ([_node("ScatterElements", "x i u", reduction="mul")], (2, 3), [("i", np.array([[1, 1, 0]])),
                                                                                             ("u", _draw(1, 3))], "a reduction by mul"),
     "updates of fewer columns": ([_node("ScatterElements", "x i u")], (2, 3), [("i", np.array([[1]])), ("u", _draw(1, 1))],
                                  r"indices of shape \(1, 1\) for data of shape \(2, 3\), which differ along other axes than 0"),
 }
-REFUSED["half pixels"][0][0].input[:] = ["x", "", "s"]
+REFUSED["cubic resizing"][0][0].input[:] = ["x", "", "s"]
 
 
 @pytest.mark.parametrize("case", REFUSED)

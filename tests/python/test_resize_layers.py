@@ -43,6 +43,28 @@ def test_interp(run_layer, options, size, crop):
     assert y.shape == want.shape and y == pytest.approx(want, abs=1e-5)
 
 
+def area_matrix(extent, outputs, begin=0, end=0):
+    """Bilinear weights of pixels that are areas: those beyond the edge are like the outermost ones."""
+    last, matrix = extent + begin + end - 1, np.zeros((outputs, extent))
+    for i in range(outputs):
+        position = (i + 0.5) * (last + 1) / outputs - 0.5
+        left = math.floor(position)
+        for pixel, share in ((left, 1 - (position - left)), (left + 1, position - left)):
+            matrix[i, min(max(pixel, 0), last) - begin] += share
+    return matrix
+
+
+@pytest.mark.parametrize("options, size, crop", [
+    ("height: 11 width: 4", (11, 4), (0, 0)), ("height: 1 width: 1", (1, 1), (0, 0)), ("height: 6 width: 27", (6, 27), (0, 0)),
+    ("zoom_factor: 3", (18, 27), (0, 0)), ("shrink_factor: 2", (3, 4), (0, 0)),
+    ("zoom_factor: 2 pad_beg: -1 pad_end: -2", (6, 12), (-1, -2)),
+])
+def test_interp_of_areas(run_layer, options, size, crop):
+    y = run_layer(layer("Interp", f"interp_param {{ align_corners: false {options} }}"), X)["y"]
+    want = filtered(X, area_matrix(6, size[0], *crop), area_matrix(9, size[1], *crop))
+    assert y.shape == want.shape and y == pytest.approx(want, abs=1e-5)
+
+
 def test_interp_takes_the_size_of_a_second_bottom(run_layer):
     y = run_layer(layer("Interp", bottoms=2), X, np.zeros((2, 1, 13, 5)))["y"]
     assert y == pytest.approx(filtered(X, interp_matrix(6, 13), interp_matrix(9, 5)), abs=1e-5)

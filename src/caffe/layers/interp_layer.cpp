@@ -8,8 +8,8 @@
 namespace caffe {
 namespace {
 
-// Bilinear resizing of DeepLab and PSPNet: the centres of the corner pixels coincide. The bottom is
-// first cropped by -pad_beg and -pad_end.
+// Bilinear resizing of DeepLab and PSPNet, where the centres of the corner pixels coincide, or of
+// PyTorch, where the edges of the images do. The bottom is first cropped by -pad_beg and -pad_end.
 class InterpLayer final : public ResizeBase {
  public:
   explicit InterpLayer(const LayerParameter& param)
@@ -40,26 +40,33 @@ class InterpLayer final : public ResizeBase {
     }
     if (options_.has_height()) return {options_.height(), options_.width()};
     ImageSize size;
+    const int64_t corner = options_.align_corners() ? 1 : 0;
     for (const int axis : {0, 1}) {
-      const int64_t shrunk = (cropped[axis] - 1) / options_.shrink_factor();
-      size[axis] = shrunk * options_.zoom_factor() + 1;
+      const int64_t shrunk = (cropped[axis] - corner) / options_.shrink_factor();
+      size[axis] = shrunk * options_.zoom_factor() + corner;
     }
     return size;
   }
 
   AxisMatrix Filter(int axis, const ImageSize& from, const ImageSize& to) const override {
     const int64_t last = Cropped(from)[axis] - 1, outputs = to[axis];
-    const double step =
-        outputs > 1 ? static_cast<double>(last) / static_cast<double>(outputs - 1) : 0;
     AxisMatrix filter(from[axis]);
     for (int64_t output = 0; output < outputs; ++output) {
-      const double position = static_cast<double>(output) * step;
+      const double position = Position(output, outputs, last);
       const int64_t left = std::min(static_cast<int64_t>(position), last);
       const double share = position - static_cast<double>(left);
       const int64_t place = left - options_.pad_beg();
       filter.AddRow({{place, 1 - share}, {place + (left < last ? 1 : 0), share}});
     }
     return filter;
+  }
+
+  // Of an output in the input, whose pixels are at 0 to `last`.
+  double Position(int64_t output, int64_t outputs, int64_t last) const {
+    const auto place = static_cast<double>(output);
+    const auto size = static_cast<double>(outputs), limit = static_cast<double>(last);
+    if (options_.align_corners()) return outputs > 1 ? place * limit / (size - 1) : 0;
+    return std::clamp((place + 0.5) * (limit + 1) / size - 0.5, 0.0, limit);
   }
 
   ImageSize Cropped(const ImageSize& size) const {

@@ -15,7 +15,8 @@ def interp(layer, onnx):
     if options.pad_beg or options.pad_end:
         begin = -options.pad_beg
         image = onnx.slice(image, [begin] * 2, [size + options.pad_end for size in layer.shape[2:]], [2, 3])
-    return _resize(onnx, image, layer.top_shape, mode="linear", coordinate_transformation_mode="align_corners")
+    return _resize(onnx, image, layer.top_shape, mode="linear",
+                   coordinate_transformation_mode="align_corners" if options.align_corners else "half_pixel")
 
 
 @writes("Upsample")
