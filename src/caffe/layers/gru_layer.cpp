@@ -3,6 +3,7 @@
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/recurrent_base.hpp"
 #include "caffe/ops/arrange.hpp"
+#include "caffe/ops/convert.hpp"
 
 namespace caffe {
 namespace {
