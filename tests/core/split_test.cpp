@@ -42,5 +42,11 @@ TEST(SplitPathsTest, NamesOfFilesMayHaveCommasAndBlanks) {
   EXPECT_THAT(SplitPaths(""), IsEmpty());
 }
 
+TEST(JoinByCommaTest, PutsCommasBetweenNames) {
+  EXPECT_EQ(JoinByComma({}), "");
+  EXPECT_EQ(JoinByComma({"conv1"}), "conv1");
+  EXPECT_EQ(JoinByComma({"conv1", "", "conv2"}), "conv1, , conv2");
+}
+
 }  // namespace
 }  // namespace caffe

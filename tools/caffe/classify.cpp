@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "caffe/core/printable.hpp"
+#include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "tools/caffe/ask_net.hpp"
 
@@ -27,7 +28,7 @@ class Classify : public AskCommand {
     const std::vector<std::string>& outputs = net.output_names();
     if (!output_.empty()) {
       Require(std::find(outputs.begin(), outputs.end(), output_) != outputs.end(), "--output is '",
-              output_, "', which is no output of the net; it has ", Listed(outputs));
+              output_, "', which is no output of the net; it has ", JoinByComma(outputs));
       return;
     }
     Require(net.output_names().size() == 1, "the net has ", net.output_names().size(),
@@ -63,12 +64,6 @@ class Classify : public AskCommand {
       PutJson(one, "name", name);
       PutJson(one, "score", scores[number]);
     }
-  }
-
-  static std::string Listed(const std::vector<std::string>& names) {
-    std::string listed;
-    for (const std::string& name : names) listed += (listed.empty() ? "" : ", ") + name;
-    return listed;
   }
 
   // The top_ classes by descending score; the lower class first in ties, NaN last.

@@ -59,4 +59,10 @@ std::vector<std::string> SplitPaths(std::string_view text) {
   return paths;
 }
 
+std::string JoinByComma(const std::vector<std::string>& names) {
+  std::string joined;
+  for (const std::string& name : names) joined += (joined.empty() ? "" : ", ") + name;
+  return joined;
+}
+
 }  // namespace caffe

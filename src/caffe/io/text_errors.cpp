@@ -7,6 +7,7 @@
 
 #include "caffe/core/field_names.hpp"
 #include "caffe/core/nearest_name.hpp"
+#include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/text_walk.hpp"
 #include "caffe/proto/caffe.pb.h"
@@ -64,12 +65,6 @@ std::optional<std::string> QuotedAfter(const std::string& text, const std::strin
   return text.substr(from, to - from);
 }
 
-std::string JoinWithCommas(const std::vector<std::string>& names) {
-  std::string joined;
-  for (const std::string& name : names) joined += (joined.empty() ? "" : ", ") + name;
-  return joined;
-}
-
 // Detects a missing closing brace: the field belongs to an outer message, such as a layer within a
 // layer. Empty if it does not.
 std::string SuspectMissingBrace(const Surroundings& around, const std::string& name) {
@@ -118,10 +113,10 @@ std::string DescribeUnknownField(const Surroundings& around, const std::string& 
   }
   constexpr size_t kShortList = 12;
   if (!holders.empty() && holders.size() <= kShortList) {
-    return StrCat(text, "; it belongs inside ", JoinWithCommas(holders));
+    return StrCat(text, "; it belongs inside ", JoinByComma(holders));
   }
   if (names.size() <= kShortList) {
-    return StrCat(text, "; its fields are ", JoinWithCommas(names));
+    return StrCat(text, "; its fields are ", JoinByComma(names));
   }
   return StrCat(text, "; caffe.proto lists its ", names.size(), " fields");
 }
@@ -134,7 +129,7 @@ std::string DescribeUnknownEnumValue(const FieldDescriptor* field, const std::st
   return StrCat("field '", field->name(), "' of ", field->containing_type()->name(),
                 " has no value '", value, "'; ",
                 nearest.empty() ? "" : StrCat("did you mean '", nearest, "'? "), "use one of ",
-                JoinWithCommas(names));
+                JoinByComma(names));
 }
 
 // The value at `position` as written in the text, up to a character that may end a value.

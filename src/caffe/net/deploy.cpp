@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/model_info.hpp"
@@ -20,12 +21,6 @@ std::string ActivationOf(const std::string& loss) {
       {"SigmoidCrossEntropyLoss", "Sigmoid"}};
   const auto found = kActivations.find(loss);
   return found == kActivations.end() ? "" : found->second;
-}
-
-std::string Listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 class DeployMaker {
@@ -103,7 +98,8 @@ class DeployMaker {
     if (inputs_.empty()) inputs_ = {tops.front()};
     for (const std::string& input : inputs_) {
       Require(std::find(tops.begin(), tops.end(), input) != tops.end(), "input '", input,
-              "' is made by no data layer of net '", net_.name(), "'; they make ", Listed(tops));
+              "' is made by no data layer of net '", net_.name(), "'; they make ",
+              JoinByComma(tops));
     }
   }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "caffe/core/nearest_name.hpp"
+#include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solvers/solver_lines.hpp"
 
@@ -130,11 +131,10 @@ std::vector<ParamFactors> FactorsOfGroups(const SolverParameter& param, const Ne
       members.push_back(params[k].front());
       factors[k] = {group.lr_mult(), group.decay_mult()};
     }
-    std::string all;
-    for (const std::string& name : members) all += (all.empty() ? "" : ", ") + name;
     SOLVER_LINE_IF(INFO, logs) << "param_group " << i + 1 << " (lr_mult " << group.lr_mult()
                                << ", decay_mult " << group.decay_mult() << "), " << members.size()
-                               << (members.size() == 1 ? " parameter: " : " parameters: ") << all;
+                               << (members.size() == 1 ? " parameter: " : " parameters: ")
+                               << JoinByComma(members);
   }
   return factors;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "caffe/core/nearest_name.hpp"
+#include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -19,8 +20,7 @@ void RequireKnown(const char* field, const std::string& policy,
                   const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), policy) != known.end()) return;
   const std::string near = NearestName(policy, known);
-  std::string list;
-  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  const std::string list = JoinByComma(known);
   Require(!policy.empty(), "solver: ", field, " is not set; use one of ", list);
   throw InvalidArgument(StrCat("solver: unknown ", field, " '", policy, "'; use one of ", list,
                                near.empty() ? "" : "; did you mean '" + near + "'?"));

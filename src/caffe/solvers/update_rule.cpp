@@ -3,6 +3,7 @@
 #include <map>
 
 #include "caffe/core/nearest_name.hpp"
+#include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/text_format.hpp"
@@ -32,12 +33,10 @@ std::vector<std::string> SolverTypeList() {
 std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param) {
   const auto found = Creators().find(param.type());
   if (found != Creators().end()) return found->second(param);
-  std::string known;
-  for (const std::string& type : SolverTypeList()) known += (known.empty() ? "" : ", ") + type;
   const std::string near = NearestName(param.type(), SolverTypeList());
   throw InvalidArgument(StrCat("solver: unknown type '", param.type(), "'; ",
                                near.empty() ? "this" : "did you mean '" + near + "'? This",
-                               " build has: ", known));
+                               " build has: ", JoinByComma(SolverTypeList())));
 }
 
 int SolverStatesPerParameter(const SolverParameter& param) {

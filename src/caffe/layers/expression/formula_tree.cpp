@@ -7,6 +7,7 @@
 
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/core/printable.hpp"
+#include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -56,12 +57,6 @@ const FormulaFunction* FindFormulaFunction(std::string_view name) {
 
 bool IsFormulaReduction(std::string_view name) {
   return std::ranges::find(kFormulaReductions, name) != std::end(kFormulaReductions);
-}
-
-std::string JoinedNames(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 class FormulaParser {
@@ -239,7 +234,7 @@ class FormulaParser {
     if (name == kFormulaPi) return Add({.at = at, .number = std::numbers::pi});
     if (FindFormulaFunction(name) != nullptr || IsFormulaReduction(name))
       Fail(at, StrCat("'", name, "' is a function; write its arguments in parentheses"));
-    Fail(at, StrCat("unknown name '", Printable(name), "'; the bottoms are ", JoinedNames(names_)));
+    Fail(at, StrCat("unknown name '", Printable(name), "'; the bottoms are ", JoinByComma(names_)));
   }
 
   int Call(const std::string& name, size_t at) {
