@@ -4,6 +4,7 @@
 #include "caffe/data_supply.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/layers/data/at_place.hpp"
 #include "caffe/layers/data/store_batch.hpp"
 #include "caffe/ops/convert.hpp"
 
@@ -30,17 +31,11 @@ class HDF5DataLayer final : public Layer, public DataSupply {
   void Prepare(const DataPlace& place) override {
     rows_.reset();  // close it first: a source may be opened only once
     is_order_known_ = place.ranks == 1 && !place.whole_epochs && !options_.shuffle();
-    rows_ = std::make_shared<data::Hdf5Rows>(data::Hdf5RowsOptions{
-        .list = options_.source(),
-        .datasets = {param().top().begin(), param().top().end()},
-        .shuffle = options_.shuffle(),
-        .seed = place.seed,
-        .stream = name(),
-        .start = place.whole_epochs ? 0 : place.records,
-        .rank = static_cast<uint64_t>(place.rank),
-        .ranks = static_cast<uint64_t>(place.ranks),
-        .block = phase() == TRAIN && !place.whole_epochs ? 1 : options_.batch_size(),
-        .whole_epochs = place.whole_epochs});
+    rows_ = std::make_shared<data::Hdf5Rows>(
+        AtPlace(*this, place, options_.batch_size(),
+                data::Hdf5RowsOptions{.list = options_.source(),
+                                      .datasets = {param().top().begin(), param().top().end()},
+                                      .shuffle = options_.shuffle()}));
   }
 
   uint64_t records_delivered() const override { return rows_->rows_consumed(); }

@@ -4,6 +4,7 @@
 #include "caffe/data_supply.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/layers/data/at_place.hpp"
 #include "caffe/layers/data/store_batch.hpp"
 #include "caffe/ops/convert.hpp"
 
@@ -29,17 +30,11 @@ class TokensLayer final : public Layer, public DataSupply {
   }
 
   void Prepare(const DataPlace& place) override {
-    stream_ = std::make_shared<Stream>(data::TokenWindowsOptions{
-        .folder = options_.source(),
-        .length = options_.length(),
-        .shuffle = options_.order() == TokensParameter::RANDOM && !place.whole_epochs,
-        .seed = place.seed,
-        .stream = name(),
-        .start = place.whole_epochs ? 0 : place.records,
-        .rank = static_cast<uint64_t>(place.rank),
-        .ranks = static_cast<uint64_t>(place.ranks),
-        .block = phase() == TRAIN && !place.whole_epochs ? 1 : options_.batch_size(),
-        .whole_epochs = place.whole_epochs});
+    const bool shuffle = options_.order() == TokensParameter::RANDOM && !place.whole_epochs;
+    stream_ = std::make_shared<Stream>(
+        AtPlace(*this, place, options_.batch_size(),
+                data::TokenWindowsOptions{
+                    .folder = options_.source(), .length = options_.length(), .shuffle = shuffle}));
   }
 
   uint64_t records_delivered() const override { return stream_->windows.consumed(); }
