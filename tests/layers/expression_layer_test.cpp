@@ -164,5 +164,18 @@ TEST(ExpressionLayerTest, AFormulaIsOneStep) {
   EXPECT_EQ(PlanSteps(*net).size(), 2u);
 }
 
+// The gradient of y is the negative of a sum, not the sum of negatives.
+TEST(ExpressionLayerTest, SumsAreNegatedWhereThereAreFewerElements) {
+  const auto net = NetOf("force_backward: true " + NetText("x - y", {"2x3", "3"}));
+  std::string backward;
+  for (const PlanStep& step : PlanSteps(*net)) {
+    if (step.is_backward) backward += step.op + ": " + step.operands + "\n";
+  }
+  EXPECT_EQ(backward,
+            "View: 2x3 float -> 2x3 float\n"
+            "ReduceAxes[sum]: 2x3 float -> 3 float\n"
+            "Formula[steps 1]: 3 float -> 3 float\n");
+}
+
 }  // namespace
 }  // namespace caffe

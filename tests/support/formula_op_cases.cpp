@@ -69,6 +69,12 @@ void AddFormulaCases(std::vector<OpCase>* cases) {
   add("FormulaPerItem", ScaledSum(1), {x, T({2, 1, 1, 9})}, {x, x});
   add("FormulaOfANumber", ScaledSum(1), {x, T({})}, {x, x});
   add("FormulaOfParameters", ScaledSum(1), {x, T({5, 1, 1}).Wide()}, {x, x});
+  Formula choice = Single(FormulaCode::kWhere);  // (a, b, condition) -> where(condition, a, b)
+  choice.steps = {{FormulaCode::kWhere, 3, 2, 0, 1}};
+  choice.conditions = 4;
+  add("FormulaOfACondition", choice, {x, x, x.Labels(2).Wide()}, {x});
+  choice.whole_inputs = 1;
+  add("FormulaOfASmallCondition", choice, {x, T({9}), T({5, 1, 1}).Labels(2).Wide()}, {x});
   const CaseOperand table = T({3, 7});
   add("FormulaOfRowAndColumn", ScaledSum(0), {T({3, 1}), T({7})}, {table, table});
   const CaseOperand many = T({3, 7, 700});

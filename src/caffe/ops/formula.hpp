@@ -32,6 +32,7 @@ struct Formula {
 
   uint8_t inputs = 0, registers = 0;  // `registers` counts the intermediate results' slots
   uint64_t whole_inputs = 0;          // bits of the inputs that have the outputs' shape
+  uint64_t conditions = 0;  // bits of the inputs that are exact: rounded to 16 bits, one may be 0
   std::vector<double> constants;
   std::vector<Step> steps;
   std::vector<uint8_t> results;  // slot of each output
@@ -41,6 +42,13 @@ struct Formula {
   int slots() const { return first_register() + registers; }
   bool is_whole(size_t input) const { return whole_inputs >> input & 1u; }
 
+  OperandSet exact_inputs() const {
+    OperandSet exact;
+    for (size_t i = 0; i < inputs; ++i) {
+      if (conditions >> i & 1u) exact.insert(i);
+    }
+    return exact;
+  }
   LayoutRule layout_rule() const {
     LayoutRule rule{.outputs = OperandSet::All()};
     for (int i = 0; i < inputs; ++i) {

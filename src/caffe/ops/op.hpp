@@ -53,8 +53,8 @@ enum class Role : uint8_t {
 //   static constexpr OperandSet kUpdates           outputs that are updated in place and that no
 //                                                  other output depends on; a node without them
 //                                                  computes the others (default none)
-//   bool in_place() const, NumericRule numeric_rule() const, OperandSet updates() const
-//                                                  instead of these constants, where they depend
+//   bool in_place() const, NumericRule numeric_rule() const, OperandSet exact_inputs() const,
+//   OperandSet updates() const                     instead of these constants, where they depend
 //                                                  on the attributes
 //   ops::Epilogue epilogue                         applied to output 0 (ops/epilogue.hpp)
 //   LayoutRule layout_rule() const                 default: all operands plain
@@ -129,6 +129,7 @@ class Op {
     }
     OperandSet exact_inputs() const override {
       if constexpr (requires { T::kExactInputs; }) return T::kExactInputs;
+      if constexpr (requires { op.exact_inputs(); }) return op.exact_inputs();
       return {};
     }
     bool makes_float() const override {

@@ -166,7 +166,8 @@ class FormulaDifferentiation {
     }
   }
 
-  // a^(b - 1) is not used where b is 0, nor log(a) where a is 0: there the gradients are 0.
+  // a^(b - 1) is not used where b is 0, nor log(a) where a is 0 and b is not negative: there the
+  // gradients are 0.
   void OfPower(int y, int a, int b, int g) {
     const bool is_constant = terms_[b].kind == FormulaTerm::Kind::kNumber && terms_[b].number == 0;
     if (depends_[At(a)] && !is_constant) {
@@ -177,8 +178,9 @@ class FormulaDifferentiation {
     }
     if (depends_[At(b)]) {
       const int slope = Times(y, Apply(Code::kLog, a));
-      Give(y, 1,
-           Times(g, Apply(Code::kWhere, Apply(Code::kEqual, a, Number(0)), Number(0), slope)));
+      const int is_zero =
+          Times(Apply(Code::kEqual, a, Number(0)), Apply(Code::kLessEqual, Number(0), b));
+      Give(y, 1, Times(g, Apply(Code::kWhere, is_zero, Number(0), slope)));
     }
   }
 

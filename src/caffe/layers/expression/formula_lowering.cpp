@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "caffe/error.hpp"
 
@@ -15,10 +16,13 @@ class FormulaAssembly {
  public:
   FormulaAssembly(const FormulaTerms& terms, const std::map<int, Value*>& known,
                   const std::vector<FormulaResult>& results)
-      : terms_(terms), last_use_(static_cast<size_t>(terms.size()), -1) {
+      : terms_(terms),
+        last_use_(static_cast<size_t>(terms.size()), -1),
+        is_condition_(static_cast<size_t>(terms.size()), true) {
     std::vector<bool> is_needed(static_cast<size_t>(terms.size()));
     for (const FormulaResult& result : results) {
       is_needed[At(result.term)] = true;
+      is_condition_[At(result.term)] = false;
       last_use_[At(result.term)] = kForever;
     }
     for (int i = terms.size() - 1; i >= 0; --i) {
@@ -33,6 +37,7 @@ class FormulaAssembly {
         for (int k = 0; k < term.num_operands(); ++k) {
           const int operand = term.operands[static_cast<size_t>(k)];
           is_needed[At(operand)] = true;
+          if (k > 0 || term.code != ops::FormulaCode::kWhere) is_condition_[At(operand)] = false;
           last_use_[At(operand)] = std::max(last_use_[At(operand)], i);
         }
       }
@@ -43,17 +48,20 @@ class FormulaAssembly {
   // `inputs` receives the terms of its inputs.
   Formula Assemble(const Shape& shape, const std::vector<FormulaResult>& results,
                    std::vector<int>* inputs) {
-    // Whole tensors come first, because an op's first input has the type of its result.
-    std::ranges::stable_sort(inputs_, [&](int a, int b) {
-      const bool is_first = terms_.shape(a) == shape;
-      return is_first != (terms_.shape(b) == shape) ? is_first : a < b;
-    });
+    // Whole tensors come first, because an op's first input has the type of its result. Conditions
+    // keep their own types: they come last.
+    const auto rank = [&](int input) {
+      return std::tuple(is_condition_[At(input)], terms_.shape(input) != shape, input);
+    };
+    std::ranges::sort(inputs_, {}, rank);
     CheckCount("operands", std::max(inputs_.size(), results.size()), ops::kMaxFormulaOperands);
     CheckCount("numbers", numbers_.size(), ops::kMaxFormulaConstants);
     CheckCount("functions", functions_.size(), ops::kMaxFormulaSteps);
     Formula op;
     for (const int input : inputs_) {
       if (terms_.shape(input) == shape) op.whole_inputs |= uint64_t{1} << slots_.size();
+      if (is_condition_[At(input)] && input != inputs_[0])
+        op.conditions |= uint64_t{1} << slots_.size();
       slots_[input] = static_cast<int>(slots_.size());
     }
     op.inputs = static_cast<uint8_t>(inputs_.size());
@@ -106,6 +114,7 @@ class FormulaAssembly {
 
   const FormulaTerms& terms_;
   std::vector<int> inputs_, numbers_, functions_, last_use_, free_;
+  std::vector<bool> is_condition_;  // of the inputs: nothing but the first operand of where
   std::map<int, int> slots_;
   int first_register_ = 0, registers_ = 0;
 };

@@ -30,6 +30,11 @@ int FormulaTerms::Input(int input, const Shape& shape) {
 
 int FormulaTerms::Reduce(ops::AxesReduction reduction, int a, const Shape& to) {
   if (shape(a) == to) return a;
+  // A sum's sign is changed afterwards, where there are fewer elements.
+  const FormulaTerm& term = (*this)[a];
+  if (reduction != ops::AxesReduction::kMax && term.kind == FormulaTerm::Kind::kFunction &&
+      term.code == Code::kNegative)
+    return Apply(Code::kNegative, Reduce(reduction, term.operands[0], to));
   return Find({.kind = FormulaTerm::Kind::kReduction,
                .reduction = reduction,
                .operands = {a, -1, -1},

@@ -8,7 +8,7 @@ namespace caffe::ops {
 
 using FormulaStep = Formula::Step;
 CAFFE_FIELDS(FormulaStep, code, to, a, b, c)
-CAFFE_FIELDS(Formula, inputs, registers, whole_inputs, constants, steps, results)
+CAFFE_FIELDS(Formula, inputs, registers, whole_inputs, conditions, constants, steps, results)
 CAFFE_FIELDS(ReduceAxes, reduction)
 
 static void CheckAtMost(const char* what, size_t has, size_t most) {
