@@ -63,6 +63,11 @@ def test_powers_at_zero_have_finite_gradients(write):
     assert np.allclose(db, [0, 0, np.log(2)])
 
 
+def test_negative_powers_of_zero_have_infinite_gradients(write):
+    _, db = binary_gradients(write, "POWER", [0, 0], [-1, 1], [1, 1])
+    assert db.tolist() == [-np.inf, 0]
+
+
 @pytest.mark.parametrize("shapes", [((2, 3), (2, 3), (2, 3)), ((4,), (2, 3, 1), (3, 4)), ((2, 3, 4), (1,), (3, 1))], ids=str)
 def test_a_condition_chooses(run_layer, write, shapes):
     condition, a, b = (draw(shape, -1, 1) for shape in shapes)
@@ -80,6 +85,26 @@ def test_a_condition_chooses(run_layer, write, shapes):
 
     assert np.allclose(da, reduced(np.where(condition != 0, dy, 0), a.shape), rtol=1e-6)
     assert np.allclose(db, reduced(np.where(condition != 0, 0, dy), b.shape), rtol=1e-6)
+
+
+LAYERS_THAT_CHOOSE = ["type: 'Where'", "type: 'Expression' expression_param { expr: 'where(x, y, z)' }"]
+
+
+@pytest.mark.parametrize("layer", LAYERS_THAT_CHOOSE)
+@pytest.mark.parametrize("shape", [(2, 3), (1, 1)])
+def test_a_condition_is_not_rounded(write, layer, shape):
+    """1e-10 is 0 in float16."""
+    text = "precision: FP16 force_backward: true\n"
+    for i, dims in enumerate([(2, 3), shape, shape]):
+        text += f"layer {{ name: 'x{i}' type: 'Input' top: 'x{i}' input_param {{ shape {{ dim: {dims[0]} dim: {dims[1]} }} }} }}\n"
+    net = caffe.Net(write(text + f"layer {{ name: 'l' {layer} bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'y' }}"), caffe.TRAIN)
+    for i, value in enumerate([1e-10, 2, 3]):
+        net.blobs[f"x{i}"].data[...] = value
+    net.forward()
+    assert (net.blobs["y"].data == 2).all() and net.blobs["y"].dtype == "float16"
+    net.blobs["y"].diff[...] = 1
+    net.backward()
+    assert net.blobs["x1"].diff.sum() == 6 and not net.blobs["x2"].diff.any()
 
 
 @pytest.mark.parametrize("shapes, message", [

@@ -1,5 +1,4 @@
 #include "caffe/ops/arrays.hpp"
-#include "caffe/ops/combine.hpp"
 #include "caffe/ops/eltwise.hpp"
 #include "caffe/ops/pointwise.hpp"
 #include "caffe/ops/random.hpp"
@@ -7,59 +6,6 @@
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
-namespace {
-
-// Two operands of one shape, and two that are repeated in turn.
-void AddCombineCases(std::vector<OpCase>* cases) {
-  struct Repeated {
-    std::string name;
-    std::vector<int64_t> a, b, whole;
-    ops::BroadcastSteps broadcast;
-  };
-  for (const Repeated& one : std::vector<Repeated>{
-           {"Same", {2, 6, 5, 4}, {2, 6, 5, 4}, {2, 6, 5, 4}, {1, {240}, {{{1}, {1}, {1}}}}},
-           {"Row", {3, 1}, {1, 70}, {3, 70}, {2, {3, 70}, {{{1, 0}, {0, 1}, {70, 1}}}}},
-           {"Crossed",
-            {2, 1, 5, 1},
-            {3, 1, 4},
-            {2, 3, 5, 4},
-            {4, {2, 3, 5, 4}, {{{5, 0, 1, 0}, {0, 4, 0, 1}, {60, 20, 4, 1}}}}}}) {
-    const CaseOperand whole = T(one.whole);
-    for (int kind = 0; kind < 7; ++kind) {
-      const auto combination = static_cast<ops::Combination>(kind);
-      const bool is_positive = combination >= ops::Combination::kDivide;
-      const bool has_ties =
-          combination == ops::Combination::kMaximum || combination == ops::Combination::kMinimum;
-      CaseOperand a = T(one.a), b = T(one.b);
-      if (is_positive && !has_ties) a = a.In(0.5, 2), b = b.In(0.5, 2);
-      if (has_ties) a = a.Labels(3), b = b.Labels(3);
-      cases->push_back({StrCat("Combine", one.name, kind),
-                        ops::Combine{combination, one.broadcast},
-                        {a, b},
-                        {whole}});
-      for (int operand = 0; kind > 1 && operand < 2; ++operand) {
-        cases->push_back({StrCat("CombineGrad", one.name, kind, "_", operand),
-                          ops::CombineGrad{combination, operand, one.broadcast},
-                          {a, b, whole},
-                          {whole}});
-      }
-    }
-    const CaseOperand condition = whole.Labels(2).Wide();
-    cases->push_back({"Choose" + one.name,
-                      ops::Choose{one.broadcast},
-                      {T(one.a), T(one.b), condition},
-                      {whole}});
-    for (const bool is_second : {false, true}) {
-      cases->push_back({StrCat("ChooseGrad", one.name, is_second),
-                        ops::ChooseGrad{is_second, one.broadcast},
-                        {T(one.a), T(one.b).Labels(2).Wide()},
-                        {whole}});
-    }
-  }
-}
-
-}  // namespace
-
 void AddPointwiseCases(std::vector<OpCase>* cases) {
   for (const std::vector<int64_t>& dims :
        std::vector<std::vector<int64_t>>{{2, 19, 5, 3}, {1}, {70, 1000}}) {
@@ -110,7 +56,6 @@ void AddPointwiseCases(std::vector<OpCase>* cases) {
         {"EltwiseMax" + x.shape.ToString(), ops::EltwiseMax{}, {x, x, x}, {x, x.Wide()}});
     add("EltwiseMaxGrad", ops::EltwiseMaxGrad{1}, {x.Labels(3).Wide(), x});
   }
-  AddCombineCases(cases);
 }
 
 }  // namespace caffe::testing

@@ -2,20 +2,42 @@
 
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/broadcast.hpp"
+#include "caffe/layers/expression/formula_layer.hpp"
 #include "caffe/ops/broadcast.hpp"
-#include "caffe/ops/combine.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
-#include "caffe/ops/pointwise.hpp"
 
 namespace caffe {
 namespace {
 
+const char* BinaryFormula(BinaryParameter::Operation operation) {
+  switch (operation) {
+    case BinaryParameter::ADD:
+      return "a + b";
+    case BinaryParameter::SUBTRACT:
+      return "a - b";
+    case BinaryParameter::MULTIPLY:
+      return "a * b";
+    case BinaryParameter::DIVIDE:
+      return "a / b";
+    // A NaN is taken, or the first of equal numbers, and gets the gradient.
+    case BinaryParameter::MAXIMUM:
+      return "where(where(a == a, a >= b, 1), a, b)";
+    case BinaryParameter::MINIMUM:
+      return "where(where(a == a, a <= b, 1), a, b)";
+    case BinaryParameter::POWER:
+      break;
+  }
+  return "a ^ b";
+}
+
 // An operation of two bottoms with NumPy's broadcasting.
-class BinaryLayer final : public Layer {
+class BinaryLayer final : public FormulaLayer {
  public:
   explicit BinaryLayer(const LayerParameter& param)
-      : Layer(param), operation_(param.binary_param().operation()) {}
+      : FormulaLayer(param,
+                     ParseFormula(BinaryFormula(param.binary_param().operation()), {"a", "b"})),
+        operation_(param.binary_param().operation()) {}
 
   LayerTraits traits() const override { return {.num_bottoms = 2, .num_tops = 1}; }
 
@@ -25,20 +47,10 @@ class BinaryLayer final : public Layer {
 
   void EmitForward(GraphBuilder& graph) const override {
     if (EmitAsEltwise(graph) || EmitAsFactor(graph, 0, 1) || EmitAsFactor(graph, 1, 0)) return;
-    graph.Emit(ops::Combine{Kind(), StepsOf(Shapes(graph), graph.shape(graph.top(0)))},
-               {graph.bottom(0), graph.bottom(1)}, {graph.top(0)});
-  }
-
-  void EmitBackward(GraphBuilder& graph) const override {
-    for (int i = 0; i < 2; ++i) {
-      if (graph.wants_bottom_diff(i)) EmitGradient(graph, i);
-    }
+    FormulaLayer::EmitForward(graph);
   }
 
  private:
-  static std::vector<Shape> Shapes(GraphBuilder& graph) {
-    return {graph.shape(graph.bottom(0)), graph.shape(graph.bottom(1))};
-  }
   static bool IsWhole(GraphBuilder& graph, int bottom) {
     return graph.shape(graph.bottom(bottom)) == graph.shape(graph.top(0));
   }
@@ -93,37 +105,6 @@ class BinaryLayer final : public Layer {
     }
     if (first == last) return ops::BroadcastAxes{.axis = 0, .num_axes = 0};
     return ops::BroadcastAxes{.axis = first + missing, .num_axes = last - first};
-  }
-
-  void EmitGradient(GraphBuilder& graph, int i) const {
-    Value *dy = graph.top_diff(0), *whole = dy;
-    const bool is_whole = IsWhole(graph, i);
-    const bool is_sum =
-        operation_ == BinaryParameter::ADD || operation_ == BinaryParameter::SUBTRACT;
-    const bool is_negative = operation_ == BinaryParameter::SUBTRACT && i == 1;
-    const std::string number = std::to_string(i);
-    if (!is_sum) {
-      std::vector<Shape> shapes = Shapes(graph);
-      shapes.push_back(graph.shape(dy));
-      whole = is_whole ? graph.bottom_diff(i) : graph.Scratch("whole" + number, graph.shape(dy));
-      graph.Emit(ops::CombineGrad{Kind(), i, StepsOf(shapes, graph.shape(dy))},
-                 {graph.bottom(0), graph.bottom(1), dy}, {whole});
-      if (is_whole) return;
-    } else if (is_whole && !is_negative) {
-      graph.SetBottomDiff(i, dy);
-      return;
-    }
-    Value* sum = whole;
-    if (!is_whole) {
-      const Shape& shape = graph.shape(graph.bottom(i));
-      sum = is_negative ? graph.Scratch("sum" + number, shape) : graph.bottom_diff(i);
-      EmitSumOfRepeats(graph, "sorted" + number, whole, sum);
-    }
-    if (is_negative) graph.Emit(ops::ScaleBy{-1}, {sum}, {graph.bottom_diff(i)});
-  }
-
-  ops::Combination Kind() const {
-    return static_cast<ops::Combination>(static_cast<int>(operation_));
   }
 
   const BinaryParameter::Operation operation_;

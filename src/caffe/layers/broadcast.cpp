@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "caffe/error.hpp"
-#include "caffe/ops/arrange.hpp"
-#include "caffe/ops/broadcast.hpp"
-#include "caffe/ops/reduce.hpp"
+#include "caffe/ops/formula.hpp"
 
 namespace caffe {
 namespace {
@@ -21,6 +19,20 @@ std::string TextOf(const std::vector<Shape>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i)
     text += StrCat(i == 0 ? "" : i + 1 == shapes.size() ? " and " : ", ", shapes[i]);
   return text;
+}
+
+// The number of axes that remain if neighbours along which the same shapes are repeated are joined.
+int RepeatedInTurn(const std::vector<Shape>& shapes, const Shape& whole) {
+  int turns = 0;
+  std::vector<bool> last;
+  for (int axis = 0; axis < whole.num_axes(); ++axis) {
+    if (whole[axis] == 1) continue;
+    std::vector<bool> is_repeated;
+    for (const Shape& shape : shapes) is_repeated.push_back(ExtentAt(shape, whole, axis) == 1);
+    if (is_repeated != last) ++turns;
+    last = std::move(is_repeated);
+  }
+  return turns;
 }
 
 }  // namespace
@@ -39,65 +51,12 @@ Shape BroadcastShape(const std::vector<Shape>& shapes) {
       if (extent != 1) extents[axis] = extent;
     }
   }
-  const Shape whole(extents);
-  (void)StepsOf(shapes, whole);  // throws for more axes than kernels have
+  const Shape whole(std::move(extents));
+  const int turns = RepeatedInTurn(shapes, whole);
+  Require(turns <= ops::kMaxFormulaAxes, "the bottoms have shapes ", TextOf(shapes),
+          ", which are repeated along ", turns, " axes in turn; at most ", ops::kMaxFormulaAxes,
+          " are possible");
   return whole;
-}
-
-ops::BroadcastSteps StepsOf(const std::vector<Shape>& shapes, const Shape& whole) {
-  ops::BroadcastSteps result;
-  std::vector<int64_t> elements(shapes.size(), 1);  // of the axes after this one
-  // Extents and steps, from the last axis to the first.
-  std::vector<std::pair<int64_t, std::vector<int64_t>>> axes;
-  for (int axis = whole.num_axes() - 1; axis >= 0; --axis) {
-    if (whole[axis] == 1) continue;
-    std::vector<int64_t> steps;
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      const bool is_repeated = ExtentAt(shapes[i], whole, axis) == 1;
-      steps.push_back(is_repeated ? 0 : elements[i]);
-      if (!is_repeated) elements[i] *= whole[axis];
-    }
-    bool continues = !axes.empty();
-    for (size_t i = 0; continues && i < steps.size(); ++i)
-      continues = steps[i] == axes.back().first * axes.back().second[i];
-    if (continues) {
-      axes.back().first *= whole[axis];
-    } else {
-      axes.emplace_back(whole[axis], std::move(steps));
-    }
-  }
-  Require(axes.size() <= ops::BroadcastSteps::kMostAxes, "the bottoms have shapes ", TextOf(shapes),
-          ", which are repeated along ", axes.size(), " axes in turn; at most ",
-          ops::BroadcastSteps::kMostAxes, " are possible");
-  result.axes = static_cast<int32_t>(axes.size());
-  for (size_t axis = 0; axis < axes.size(); ++axis) {
-    const auto& [extent, steps] = axes[axes.size() - 1 - axis];
-    result.extents[axis] = extent;
-    for (size_t i = 0; i < steps.size(); ++i) result.steps[i][axis] = steps[i];
-  }
-  return result;
-}
-
-void EmitSumOfRepeats(GraphBuilder& graph, const std::string& name, Value* whole, Value* part) {
-  if (part == nullptr) return;
-  const Shape &all = graph.shape(whole), &kept = graph.shape(part);
-  std::vector<int> kept_axes, summed_axes;
-  for (int axis = 0; axis < all.num_axes(); ++axis) {
-    const bool is_kept = all[axis] != 1 && ExtentAt(kept, all, axis) != 1;
-    (is_kept ? kept_axes : summed_axes).push_back(axis);
-  }
-  const int count = static_cast<int>(kept_axes.size());
-  if (count == 0 || kept_axes.back() - kept_axes.front() + 1 == count) {
-    graph.Emit(ops::SumToAxes{{.axis = count == 0 ? 0 : kept_axes.front(), .num_axes = count}},
-               {whole}, {part});
-    return;
-  }
-  std::vector<int> order = kept_axes;
-  order.insert(order.end(), summed_axes.begin(), summed_axes.end());
-  const ops::Permute permute{order};
-  Value* sorted = graph.Scratch(name, permute.OutputShape(all));
-  graph.Emit(permute, {whole}, {sorted});
-  graph.Emit(ops::Reduce{.reduction = ops::Reduction::kSum}, {sorted}, {part});
 }
 
 }  // namespace caffe
