@@ -290,3 +290,19 @@ def test_the_net_of_dates_writes_dates_it_has_not_read(workplace):
     assert "1984-03-03" in said
     log = workplace.run("caffe", "train", "examples/seq2seq", "--set", "max_iter=2", "--set", "rampup_interval=1", "--set", "test_iter=1")
     assert "Optimization Done." in log
+
+
+def test_the_net_of_spoken_digits_understands_speakers_it_has_not_heard(workplace, tmp_path):
+    """Its weights on 100 recordings of another seed; one in ten may be wrong."""
+    pytest.importorskip("h5py")
+    folder = workplace.root = workplace.root / "examples/speech"
+    workplace.run_python("make_digits.py", "--train=64", "--test=100", "--seed=9")
+    workplace.run_python("make_digits.py", "--say=271828", "said.wav")
+    said = workplace.run_python("read_digits.py", "digits.caffemodel", "--test", "said.wav")
+    assert float(re.search(r"([\d.]+) of 100 recordings are right", said)[1]) >= 0.9
+    assert float(re.search(r"([\d.]+) of the digits are wrong", said)[1]) <= 0.03
+    assert "\n271828\n" in said
+    workplace.run("caffe", "deploy", "train_val.prototxt", "--inputs=features,cont", "--stage=deploy", f"--output={tmp_path / 'deploy'}")
+    assert (tmp_path / "deploy").read_text() == (folder / "deploy.prototxt").read_text()
+    log = workplace.run("caffe", "train", folder, "--set", "max_iter=2", "--set", "rampup_interval=1", "--set", "test_iter=1")
+    assert "Optimization Done." in log
