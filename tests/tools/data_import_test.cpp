@@ -311,6 +311,7 @@ TEST_F(DataImportTest, RefusesWhatIsNoFolderOfClasses) {
   Photos(1, 1);
   ExpectFailure("photos", "give a folder of images and a database");
   ExpectFailure("photos/cat db", "photos/cat: has no folders");
+  ExpectFailure("photos/cat db", "of images with boxes or masks, caffe new makes databases");
   fs::create_directory(folder_.path("set"));
   fs::rename(folder_.path("photos"), folder_.path("set/train"));
   ExpectFailure("set db", "set: holds 'train', which looks like a part of a set");

@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 ImageSet ReadFolder(const std::string& root) {
   data::ImageFolder folder = data::ListImageFolder(root);
   Require(!folder.classes.empty(), root,
-          ": has no folders; give a folder with one folder of images per class, or a list file");
+          ": has no folders; give a folder with one folder of images per class, or a list file; of "
+          "images with boxes or masks, caffe new makes databases");
   Require(!folder.files.empty(), root, ": its folders hold no files");
   ImageSet set{.root = root,
                .files = std::move(folder.files),
