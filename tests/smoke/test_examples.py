@@ -306,3 +306,12 @@ def test_the_net_of_spoken_digits_understands_speakers_it_has_not_heard(workplac
     assert (tmp_path / "deploy").read_text() == (folder / "deploy.prototxt").read_text()
     log = workplace.run("caffe", "train", folder, "--set", "max_iter=2", "--set", "rampup_interval=1", "--set", "test_iter=1")
     assert "Optimization Done." in log
+
+
+def test_style_is_carried_over(workplace, tmp_path):
+    workplace.run_python("examples/style/make_pictures.py")
+    result = tmp_path / "result.png"
+    said = workplace.run_python("examples/style/transfer.py", "examples/style/content.png", "examples/style/style.png", result, "--iterations=8")
+    first, last = (float(loss) for loss in re.findall(r"loss ([\d.]+)", said))
+    assert last < 0.8 * first, said
+    assert PIL.Image.open(result).size == (128, 128)
