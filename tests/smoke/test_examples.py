@@ -1,6 +1,7 @@
 """Each example from its data to its weights, for a few iterations."""
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -306,6 +307,33 @@ def test_the_net_of_spoken_digits_understands_speakers_it_has_not_heard(workplac
     assert (tmp_path / "deploy").read_text() == (folder / "deploy.prototxt").read_text()
     log = workplace.run("caffe", "train", folder, "--set", "max_iter=2", "--set", "rampup_interval=1", "--set", "test_iter=1")
     assert "Optimization Done." in log
+
+
+def test_the_detector_of_one_stage_finds_scenes_it_has_not_seen(workplace, tmp_path):
+    """Four of five things by the weights of examples/yolo; then the commands of its README, for two iterations."""
+    folder = workplace.root = workplace.root / "examples/yolo"
+    scenes = tmp_path / "scenes"
+    subprocess.run([sys.executable, ROOT / "scripts/make_scenes.py", scenes, "--images=20", "--seed=7"], check=True, stdout=subprocess.DEVNULL)
+    truth = json.loads((scenes / "boxes/instances.json").read_text())
+    files = {one["id"]: scenes / "boxes" / one["file_name"] for one in truth["images"]}
+    answers = json.loads(subprocess.run([BINARIES / "caffe", "detect", folder / "deploy.prototxt", f"--weights={folder / 'yolo.caffemodel'}",
+                                         *files.values(), "--json"], check=True, text=True, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL).stdout)
+    found = {one["image"]: one["detections"] for one in answers["images"]}
+    hits = 0
+    for thing in truth["annotations"]:
+        left, top, width, height = thing["bbox"]
+        hits += any(box["class"] == thing["category_id"] and abs(box["xmin"] - left) + abs(box["xmax"] - left - width) < 0.3 * width and
+                    abs(box["ymin"] - top) + abs(box["ymax"] - top - height) < 0.3 * height for box in found[str(files[thing["image_id"]])])
+    assert hits >= 0.8 * len(truth["annotations"])
+    shutil.rmtree(folder / "scenes", ignore_errors=True)  # the checkout's, if there are some
+    workplace.run("caffe", "new", scenes / "boxes", f"--output={folder / 'scenes'}")
+    log = workplace.run("caffe", "train", folder, "--set", "max_iter=2", "--set", "test_interval=2", "--set", "test_iter=1", "--set", "display=1")
+    assert "coarse_loss = " in log and "fine_loss = " in log and "mAP" in log
+    for package in ("sklearn", "jinja2"):
+        pytest.importorskip(package)
+    score = workplace.run("caffe", "evaluate", "train_val.prototxt", "--weights=yolo.caffemodel")
+    assert float(re.search(r"VOC 2012 ([\d.]+)", score)[1]) >= 0.8  # 3 scenes only
 
 
 def test_style_is_carried_over(workplace, tmp_path):
