@@ -118,17 +118,14 @@ class Forward {
     scores_product_.Pack(q.Row(query), op_.width, count, 1, q.step, 0, 0, q_panel);
     scores_product_.Multiply({memory_.At<X>(ctx, slot, keys_), op_.width}, keys, op_.width, q_panel,
                              /*adds=*/false, {scores, kBlock});
-    ScaleAndHide(op_, query, keys, MaskOf<A>(ctx, Op::kMask, item, op_.keys), scores);
-    Exponentials(keys, scores, largest, sums);
-    ToPanel(scores, keys, panel);
+    ScaleAndHide(op_, query, keys, MaskOf<A>(ctx, Op::kMask, item, op_.keys), scores, largest);
+    Exponentials(keys, scores, largest, sums, panel);
     values_product_.Multiply({memory_.At<X>(ctx, slot, values_), InUnits<X>(op_.keys)},
                              op_.value_width, whole, panel, /*adds=*/false, {columns, kBlock});
     const HeadRows<T> y = heads.Y(ctx.output(Op::kY).as<T>(), item, head);
-    for (int64_t r = 0; r < count; ++r) {
-      const A factor = sums[r] > 0 ? A(1) / sums[r] : A(0);
-      T* row = y.Row(query + r);
-      for (int64_t d = 0; d < op_.value_width; ++d) row[d] = T(factor * columns[d * kBlock + r]);
-    }
+    A factors[kBlock];
+    for (int64_t r = 0; r < kBlock; ++r) factors[r] = sums[r] > 0 ? A(1) / sums[r] : A(0);
+    StoreColumns(columns, op_.value_width, count, factors, HeadRows<T>{y.Row(query), y.step});
     if (!ctx.has_output(Op::kLse)) return;
     A* lse = ctx.output(Op::kLse).as<A>() + (item * op_.heads + head) * op_.queries + query;
     for (int64_t r = 0; r < count; ++r)
@@ -162,10 +159,11 @@ class Backward {
         dy_panel_(memory_.Add<X>(dweights_product_.packed())),
         q_rows_(memory_.Add<X>(dk_product_.packed())),
         dy_rows_(memory_.Add<X>(dv_product_.packed())),
-        weights_(memory_.Add<A>(op.keys * kBlock)),
-        dscores_(memory_.Add<A>(op.keys * kBlock)),
-        factors_(memory_.Add<X>(op.keys * kBlock)),
-        panel_(memory_.Add<X>(dq_product_.packed())),
+        scores_(memory_.Add<A>(op.keys * kBlock)),
+        dweights_(memory_.Add<A>(op.keys * kBlock)),
+        weights_(memory_.Add<X>(op.keys * kBlock)),
+        dscores_(memory_.Add<X>(op.keys * kBlock)),
+        dpanel_(memory_.Add<X>(dq_product_.packed())),
         dq_(memory_.Add<A>(op.width * kBlock)),
         dk_(memory_.Add<A>(op.keys * dk_product_.row())),
         dv_(memory_.Add<A>(op.keys * dv_product_.row())) {}
@@ -223,9 +221,7 @@ class Backward {
     std::fill_n(delta, kBlock, A(0));
     for (int64_t r = 0; r < count; ++r) {
       lse[r] = saved[query + r];
-      const T *a = y.Row(query + r), *b = dy.Row(query + r);
-      for (int64_t d = 0; d < op_.value_width; ++d)
-        delta[r] += static_cast<A>(a[d]) * static_cast<A>(b[d]);
+      delta[r] = DotOfRows(y.Row(query + r), dy.Row(query + r), op_.value_width);
     }
   }
 
@@ -237,7 +233,7 @@ class Backward {
     const HeadRows<const T> q = heads.Q(ctx.input(Op::kQ).as<const T>(), item, head);
     const HeadRows<const T> dy = heads.Y(ctx.input(Op::kDy).as<const T>(), item, head);
     const auto part = [&](size_t offset) { return memory_.At<X>(ctx, slot, offset); };
-    A *weights = memory_.At<A>(ctx, slot, weights_), *dscores = memory_.At<A>(ctx, slot, dscores_);
+    A *scores = memory_.At<A>(ctx, slot, scores_), *dweights = memory_.At<A>(ctx, slot, dweights_);
     A lse[kBlock], delta[kBlock];
     LoadRows(ctx, item, head, query, count, lse, delta);
     if (count < kBlock) {
@@ -253,34 +249,29 @@ class Backward {
     dv_product_.Pack(dy.Row(query), count, op_.value_width, dy.step, 1, 0, 0, part(dy_rows_));
 
     scores_product_.Multiply({part(keys_), op_.width}, keys, op_.width, part(q_panel_), false,
-                             {weights, kBlock});
-    ScaleAndHide(op_, query, keys, MaskOf<A>(ctx, Op::kMask, item, op_.keys), weights);
-    Weights(keys, lse, weights);
+                             {scores, kBlock});
     dweights_product_.Multiply({part(values_), op_.value_width}, keys, op_.value_width,
-                               part(dy_panel_), false, {dscores, kBlock});
-    ScoreGradients(keys, static_cast<A>(op_.scale), weights, delta, dscores);
-    ConvertRow(weights, keys * kBlock, part(factors_));
-    dv_product_.Multiply({part(factors_), kBlock}, keys, kBlock, part(dy_rows_), true,
+                               part(dy_panel_), false, {dweights, kBlock});
+    WeightGradients<A, X>(op_, query, keys, MaskOf<A>(ctx, Op::kMask, item, op_.keys), scores,
+                          dweights, {lse, delta, part(weights_), part(dscores_), part(dpanel_)});
+    dv_product_.Multiply({part(weights_), kBlock}, keys, kBlock, part(dy_rows_), true,
                          {memory_.At<A>(ctx, slot, dv_), dv_product_.row()});
-    ConvertRow(dscores, keys * kBlock, part(factors_));
-    dk_product_.Multiply({part(factors_), kBlock}, keys, kBlock, part(q_rows_), true,
+    dk_product_.Multiply({part(dscores_), kBlock}, keys, kBlock, part(q_rows_), true,
                          {memory_.At<A>(ctx, slot, dk_), dk_product_.row()});
     if (!ctx.has_output(Op::kDq)) return;
-    A* columns = memory_.At<A>(ctx, slot, dq_);
-    ToPanel(dscores, keys, part(panel_));
+    A *columns = memory_.At<A>(ctx, slot, dq_), ones[kBlock];
+    std::fill_n(ones, kBlock, A(1));
     dq_product_.Multiply({part(key_columns_), InUnits<X>(op_.keys)}, op_.width, InUnits<X>(keys),
-                         part(panel_), false, {columns, kBlock});
+                         part(dpanel_), false, {columns, kBlock});
     const HeadRows<T> dq = heads.Q(ctx.output(Op::kDq).as<T>(), item, head);
-    for (int64_t r = 0; r < count; ++r) {
-      for (int64_t d = 0; d < op_.width; ++d) dq.Row(query + r)[d] = T(columns[d * kBlock + r]);
-    }
+    StoreColumns(columns, op_.width, count, ones, HeadRows<T>{dq.Row(query), dq.step});
   }
 
   const Op op_;
   const RowProduct<X> scores_product_, dweights_product_, dq_product_, dk_product_, dv_product_;
   TaskMemory memory_;
-  const size_t keys_, key_columns_, values_, q_panel_, dy_panel_, q_rows_, dy_rows_, weights_,
-      dscores_, factors_, panel_, dq_, dk_, dv_;
+  const size_t keys_, key_columns_, values_, q_panel_, dy_panel_, q_rows_, dy_rows_, scores_,
+      dweights_, weights_, dscores_, dpanel_, dq_, dk_, dv_;
 };
 
 template <template <typename, typename> class Kernels, typename Op>

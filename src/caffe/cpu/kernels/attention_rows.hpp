@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
+#include "caffe/cpu/kernels/fast_math.hpp"
 #include "caffe/cpu/kernels/row_product.hpp"
-#include "caffe/cpu/kernels/vector_math.hpp"
+#include "caffe/cpu/kernels/simd_math.hpp"
 #include "caffe/ops/attention.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -54,78 +56,141 @@ struct HeadsOf {
   }
 };
 
+// exp(x) by FastExp(), or of a double.
+inline CAFFE_FORCE_INLINE float ExpOf(float x) {
+  return FastExp(x);
+}
+inline CAFFE_FORCE_INLINE double ExpOf(double x) {
+  return ::exp(x);
+}
+
+// The first of the kBlock queries from `query` on that sees a key; kBlock if none does. `mask` (may
+// be null) is the item's.
+template <typename M>
+int64_t FirstSeeing(const ops::AttentionSizes& op, int64_t query, int64_t key, const M* mask) {
+  if (mask != nullptr && mask[key] == M(0)) return kBlock;
+  // Key k is seen by the queries from k - (keys - queries) on.
+  return op.causal ? std::clamp<int64_t>(key - (op.keys - op.queries) - query, 0, kBlock) : 0;
+}
+
 // scores = scale * scores, or -infinity where the query does not see the key: row `key` has the
-// scores of the queries from `query` on. `mask` (may be null) is the item's.
+// scores of the queries from `query` on. `largest` has an entry for each column; that of a column
+// that sees no key is 0.
 template <typename A, typename M>
 CAFFE_CPU_CLONES void ScaleAndHide(const ops::AttentionSizes& op, int64_t query, int64_t keys,
-                                   const M* mask, A* scores) {
+                                   const M* mask, A* scores, A* largest) {
   const A scale = static_cast<A>(op.scale);
-  // Key k is seen by the queries from k - ahead on.
-  const int64_t ahead = op.causal ? op.keys - op.queries : op.keys;
+  std::fill_n(largest, kBlock, -kInfinity<A>);
   for (int64_t k = 0; k < keys; ++k) {
     A* row = scores + k * kBlock;
     for (int64_t r = 0; r < kBlock; ++r) row[r] *= scale;
-    const bool is_hidden = mask != nullptr && mask[k] == M(0);
-    const int64_t first = is_hidden ? kBlock : std::clamp<int64_t>(k - ahead - query, 0, kBlock);
-    for (int64_t r = 0; r < first; ++r) row[r] = -kInfinity<A>;
-  }
-}
-
-// Turns scores into exp(score - largest of the column); sums and largest have an entry for each
-// column. The largest of a column that sees no key is 0.
-template <typename A>
-CAFFE_CPU_CLONES void Exponentials(int64_t keys, A* scores, A* largest, A* sums) {
-  std::fill_n(largest, kBlock, -kInfinity<A>);
-  for (int64_t k = 0; k < keys; ++k) {
-    const A* row = scores + k * kBlock;
+    std::fill_n(row, FirstSeeing(op, query, k, mask), -kInfinity<A>);
     for (int64_t r = 0; r < kBlock; ++r) largest[r] = row[r] > largest[r] ? row[r] : largest[r];
   }
   for (int64_t r = 0; r < kBlock; ++r) largest[r] = largest[r] == -kInfinity<A> ? A(0) : largest[r];
-  for (int64_t k = 0; k < keys; ++k) {
-    A* row = scores + k * kBlock;
-    for (int64_t r = 0; r < kBlock; ++r) row[r] -= largest[r];
-  }
-  Exp(scores, keys * kBlock, scores);
-  std::fill_n(sums, kBlock, A(0));
-  for (int64_t k = 0; k < keys; ++k) {
-    const A* row = scores + k * kBlock;
-    for (int64_t r = 0; r < kBlock; ++r) sums[r] += row[r];
-  }
 }
 
-// scores = the weights exp(score - lse).
-template <typename A>
-CAFFE_CPU_CLONES void Weights(int64_t keys, const A* lse, A* scores) {
-  for (int64_t k = 0; k < keys; ++k) {
-    A* row = scores + k * kBlock;
-    for (int64_t r = 0; r < kBlock; ++r) row[r] -= lse[r];
-  }
-  Exp(scores, keys * kBlock, scores);
-}
-
-// The gradients of the products of queries and keys: weight * (dweight - delta) * scale, in place
-// of dweight.
-template <typename A>
-CAFFE_CPU_CLONES void ScoreGradients(int64_t keys, A scale, const A* weights, const A* delta,
-                                     A* dweights) {
-  for (int64_t k = 0; k < keys; ++k) {
-    const A* weight = weights + k * kBlock;
-    A* d = dweights + k * kBlock;
-    for (int64_t r = 0; r < kBlock; ++r) d[r] = weight[r] * (d[r] - delta[r]) * scale;
-  }
-}
-
-// A matrix of kBlock columns as the panel of a product: units of several rows are adjacent. Rows
-// beyond the last are 0.
+// Rows of kBlock numbers, as many as a unit of X has.
 template <typename A, typename X>
-CAFFE_CPU_CLONES void ToPanel(const A* from, int64_t rows, X* panel) {
+using UnitOfRows = A[RowProduct<X>::kInUnit][kBlock];
+
+// Stores them as units of a panel.
+template <typename A, typename X>
+inline CAFFE_FORCE_INLINE void StoreUnits(const UnitOfRows<A, X>& rows, X* to) {
+  if constexpr (std::is_same_v<X, bfloat16>) {
+    for (int64_t r = 0; r < kBlock; ++r) {
+      const uint32_t pair = bfloat16(rows[0][r]).bits | uint32_t{bfloat16(rows[1][r]).bits} << 16;
+      std::memcpy(static_cast<void*>(to + 2 * r), &pair, sizeof(pair));
+    }
+  } else {
+    for (int64_t r = 0; r < kBlock; ++r) to[r] = X(rows[0][r]);
+  }
+}
+
+// Stores exp(score - largest of the column) as a panel: units of several keys are adjacent, and
+// keys beyond the last are 0. `sums` are those of the columns.
+template <typename A, typename X>
+CAFFE_CPU_CLONES void Exponentials(int64_t keys, const A* scores, const A* largest, A* sums,
+                                   X* panel) {
   constexpr int64_t kInUnit = RowProduct<X>::kInUnit;
-  for (int64_t unit = 0; unit * kInUnit < rows; ++unit) {
-    for (int64_t i = 0; i < kInUnit; ++i) {
-      const bool is_beyond = unit * kInUnit + i >= rows;
-      const A* row = from + (unit * kInUnit + i) * kBlock;
-      X* to = panel + unit * kInUnit * kBlock + i;
-      for (int64_t r = 0; r < kBlock; ++r) to[r * kInUnit] = is_beyond ? X(0.0F) : X(row[r]);
+  std::fill_n(sums, kBlock, A(0));
+  for (int64_t first = 0; first < keys; first += kInUnit) {
+    UnitOfRows<A, X> rows = {};
+    for (int64_t i = 0; i < std::min(kInUnit, keys - first); ++i) {
+      const A* row = scores + (first + i) * kBlock;
+      for (int64_t r = 0; r < kBlock; ++r) rows[i][r] = ExpOf(row[r] - largest[r]);
+      for (int64_t r = 0; r < kBlock; ++r) sums[r] += rows[i][r];
+    }
+    StoreUnits<A, X>(rows, panel + first * kBlock);
+  }
+}
+
+// The results of backward between its products, of a block of queries: the weights exp(scale *
+// score - lse), 0 where the query does not see the key, and the gradients of the products of
+// queries and keys, weight * (dweight - delta) * scale. Both have a row for each key; `dpanel` is
+// the second as a panel, whose keys beyond the last are 0.
+template <typename A, typename X>
+struct BlockWeights {
+  const A *lse, *delta;
+  X *weights, *dscores, *dpanel;
+};
+
+template <typename A, typename X, typename M>
+CAFFE_CPU_CLONES void WeightGradients(const ops::AttentionSizes& op, int64_t query, int64_t keys,
+                                      const M* mask, const A* scores, const A* dweights,
+                                      const BlockWeights<A, X>& to) {
+  constexpr int64_t kInUnit = RowProduct<X>::kInUnit;
+  const A scale = static_cast<A>(op.scale);
+  for (int64_t first = 0; first < keys; first += kInUnit) {
+    UnitOfRows<A, X> rows = {};
+    for (int64_t i = 0; i < std::min(kInUnit, keys - first); ++i) {
+      const int64_t at = (first + i) * kBlock;
+      A weights[kBlock];
+      for (int64_t r = 0; r < kBlock; ++r) weights[r] = ExpOf(scale * scores[at + r] - to.lse[r]);
+      std::fill_n(weights, FirstSeeing(op, query, first + i, mask), A(0));
+      for (int64_t r = 0; r < kBlock; ++r)
+        rows[i][r] = weights[r] * (dweights[at + r] - to.delta[r]) * scale;
+      for (int64_t r = 0; r < kBlock; ++r) to.weights[at + r] = X(weights[r]);
+      for (int64_t r = 0; r < kBlock; ++r) to.dscores[at + r] = X(rows[i][r]);
+    }
+    StoreUnits<A, X>(rows, to.dpanel + first * kBlock);
+  }
+}
+
+// The sum of a[d] * b[d].
+template <typename T>
+CAFFE_CPU_CLONES Accum<T> DotOfRows(const T* a, const T* b, int64_t count) {
+  constexpr int64_t kAtOnce = 32;  // an addition waits for the one before
+  Accum<T> sums[kAtOnce] = {}, sum = 0;
+  int64_t d = 0;
+  for (; d + kAtOnce <= count; d += kAtOnce) {
+    for (int64_t k = 0; k < kAtOnce; ++k)
+      sums[k] += static_cast<Accum<T>>(a[d + k]) * static_cast<Accum<T>>(b[d + k]);
+  }
+  for (; d < count; ++d) sum += static_cast<Accum<T>>(a[d]) * static_cast<Accum<T>>(b[d]);
+  for (const Accum<T> part : sums) sum += part;
+  return sum;
+}
+
+// Stores the first columns of a matrix of kBlock columns and `width` rows as rows of a head, column
+// r times factors[r].
+template <typename A, typename T>
+CAFFE_CPU_CLONES void StoreColumns(const A* from, int64_t width, int64_t columns, const A* factors,
+                                   const HeadRows<T>& to) {
+  constexpr int64_t kTile = 16;
+  for (int64_t d0 = 0; d0 < width; d0 += kTile) {
+    const int64_t rows = std::min(kTile, width - d0);
+    A tile[kBlock][kTile];
+    for (int64_t d = 0; d < rows; ++d) {
+      for (int64_t r = 0; r < kBlock; ++r) tile[r][d] = from[(d0 + d) * kBlock + r];
+    }
+    for (int64_t r = 0; r < columns; ++r) {
+      T* row = to.Row(r) + d0;
+      if (rows == kTile) {
+        for (int64_t d = 0; d < kTile; ++d) row[d] = T(factors[r] * tile[r][d]);
+      } else {
+        for (int64_t d = 0; d < rows; ++d) row[d] = T(factors[r] * tile[r][d]);
+      }
     }
   }
 }
@@ -142,8 +207,7 @@ CAFFE_CPU_CLONES void CopyColumns(const HeadRows<const T>& from, int64_t rows, i
   for (int64_t first = 0; first < rows; first += kTile) {
     const int64_t next = std::min(first + kTile, rows);
     for (int64_t d = 0; d < width; ++d) {
-      for (int64_t i = first; i < next; ++i)
-        to[d * step + i] = X(static_cast<Accum<T>>(from.Row(i)[d]));
+      for (int64_t i = first; i < next; ++i) to[d * step + i] = row_product::As<X>(from.Row(i)[d]);
     }
   }
 }

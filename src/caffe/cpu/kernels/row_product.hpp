@@ -17,8 +17,60 @@ namespace caffe::cpu {
 // to[d] = from[d] in another type.
 template <typename From, typename To>
 CAFFE_CPU_CLONES void ConvertRow(const From* from, int64_t count, To* to) {
-  for (int64_t d = 0; d < count; ++d) to[d] = To(static_cast<Accum<From>>(from[d]));
+  if constexpr (std::is_same_v<From, To>) {
+    std::copy_n(from, count, to);
+  } else {
+    for (int64_t d = 0; d < count; ++d) to[d] = To(static_cast<Accum<From>>(from[d]));
+  }
 }
+
+namespace row_product {
+
+// Numbers of X that are adjacent in a column of a panel.
+template <typename X>
+inline constexpr int64_t kInUnit = sizeof(X) < 4 ? 2 : 1;
+
+template <typename X, typename T>
+inline CAFFE_FORCE_INLINE X As(T value) {
+  if constexpr (std::is_same_v<X, T>) {
+    return value;
+  } else {
+    return X(static_cast<Accum<T>>(value));
+  }
+}
+
+// Stores units of up to kBlock columns of a panel. Column k is at from + k * column_step, and its
+// numbers are adjacent.
+template <typename T, typename X>
+CAFFE_CPU_CLONES void PackColumns(const T* from, int64_t units, int64_t columns,
+                                  int64_t column_step, X* to) {
+  for (int64_t unit = 0; unit < units; ++unit) {
+    for (int64_t k = 0; k < columns; ++k) {
+      const T* numbers = from + k * column_step + unit * kInUnit<X>;
+      X packed[kInUnit<X>];
+      for (int64_t i = 0; i < kInUnit<X>; ++i) packed[i] = As<X>(numbers[i]);
+      std::memcpy(static_cast<void*>(to + (unit * kBlock + k) * kInUnit<X>), packed,
+                  sizeof(packed));
+    }
+  }
+}
+
+// The same for rows whose numbers are adjacent: row i is at from + i * row_step.
+template <typename T, typename X>
+CAFFE_CPU_CLONES void PackRows(const T* from, int64_t units, int64_t columns, int64_t row_step,
+                               X* to) {
+  for (int64_t unit = 0; unit < units; ++unit) {
+    const T* first = from + unit * kInUnit<X> * row_step;
+    const T* last = first + (kInUnit<X> - 1) * row_step;
+    X* panel = to + unit * kBlock * kInUnit<X>;
+    for (int64_t k = 0; k < columns; ++k) {
+      panel[k * kInUnit<X>] = As<X>(first[k]);
+      if constexpr (kInUnit<X> == 2) panel[k * 2 + 1] = As<X>(last[k]);
+    }
+  }
+}
+
+}  // namespace row_product
 
 // The rows that are multiplied, and the products: `step` numbers apart.
 template <typename N>
@@ -32,8 +84,7 @@ struct RowsAt {
 template <typename X>
 struct RowProduct {
   using Sum = Accum<X>;
-  // Numbers of a column that are adjacent.
-  static constexpr int64_t kInUnit = sizeof(X) < 4 ? 2 : 1;
+  static constexpr int64_t kInUnit = row_product::kInUnit<X>;
 
   int64_t columns = 0, inner = 0;
 
@@ -47,18 +98,30 @@ struct RowProduct {
     std::memset(static_cast<void*>(packed_weights), 0, static_cast<size_t>(packed()) * sizeof(X));
   }
   // Stores weights. Element (i, k) is from[i * row_step + k * column_step], in rows from
-  // `first_row` and columns from `first_column` on.
+  // `first_row`, a whole number of units, and columns from `first_column` on. One of the steps
+  // is 1.
   template <typename T>
   void Pack(const T* from, int64_t rows, int64_t some_columns, int64_t row_step,
             int64_t column_step, int64_t first_row, int64_t first_column, X* to) const {
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t at = first_row + i;
-      X* row = to + at / kInUnit * kInUnit * kBlock + at % kInUnit;
-      for (int64_t k = 0; k < some_columns; ++k) {
-        const int64_t column = first_column + k;
-        row[column / kBlock * panel() + column % kBlock * kInUnit] =
-            static_cast<X>(static_cast<Sum>(from[i * row_step + k * column_step]));
+    const int64_t units = rows / kInUnit;
+    for (int64_t k = 0; k < some_columns;) {
+      const int64_t column = first_column + k;
+      const int64_t count = std::min(kBlock - column % kBlock, some_columns - k);
+      X* panel_part =
+          to + column / kBlock * panel() + first_row * kBlock + column % kBlock * kInUnit;
+      const T* part = from + k * column_step;
+      if (row_step == 1) {
+        row_product::PackColumns(part, units, count, column_step, panel_part);
+      } else {
+        row_product::PackRows(part, units, count, row_step, panel_part);
       }
+      if (units * kInUnit < rows) {  // one row more
+        for (int64_t c = 0; c < count; ++c) {
+          panel_part[(units * kBlock + c) * kInUnit] =
+              row_product::As<X>(part[units * kInUnit * row_step + c * column_step]);
+        }
+      }
+      k += count;
     }
   }
 
@@ -66,10 +129,12 @@ struct RowProduct {
   template <typename T>
   void PackByThreads(const T* from, int64_t rows, int64_t some_columns, int64_t row_step,
                      int64_t column_step, int64_t first_row, int64_t first_column, X* to) const {
-    ParallelFor(rows, 1 + kPointwiseGrain / some_columns, [&](int64_t begin, int64_t end) {
-      Pack(from + begin * row_step, end - begin, some_columns, row_step, column_step,
-           first_row + begin, first_column, to);
-    });
+    ParallelFor((rows + kInUnit - 1) / kInUnit, 1 + kPointwiseGrain / some_columns,
+                [&](int64_t begin, int64_t end) {
+                  const int64_t first = begin * kInUnit, next = std::min(end * kInUnit, rows);
+                  Pack(from + first * row_step, next - first, some_columns, row_step, column_step,
+                       first_row + first, first_column, to);
+                });
   }
 
   // y = or += x W, with the first `used` rows of W.
