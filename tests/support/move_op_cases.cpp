@@ -72,6 +72,9 @@ void AddMoveCases(std::vector<OpCase>* cases) {
   }
   cases->push_back({"ScaleShift300", ops::ScaleShift{{1, 1}}, {wide, c, c}, {wide}});
   cases->push_back({"SumOfProducts300", ops::SumToAxes{{1, 1}}, {wide, wide}, {c}, {0}});
+  const CaseOperand rows = T({7, 300});  // whole and partial blocks of rows and columns
+  cases->push_back({"SumOfRows", ops::SumToAxes{{1, 1}}, {rows}, {c}, {0}});
+  cases->push_back({"SumOfProductsOfRows", ops::SumToAxes{{1, 1}}, {rows, rows}, {c}, {0}});
 }
 
 }  // namespace caffe::testing

@@ -1,6 +1,7 @@
 #include "caffe/ops/broadcast.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -62,18 +63,40 @@ void AddBias(const ops::AddBias& op, const KernelContext& ctx) {
   ScaleAndShift(op, ctx, -1, 1);
 }
 
-// Sums of `covered` columns over rows, in double to reduce the influence of the order.
+// Rows that are added before they are added to the sums in double.
+constexpr int64_t kRowsAtOnce = 4;
+
+// The type in which they are added: 16-bit numbers and their products are exact in float.
 template <typename T>
-CAFFE_CPU_CLONES void AddRow(const T* x, double* sums, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) sums[i] += static_cast<double>(static_cast<Accum<T>>(x[i]));
-}
-template <typename T>
-CAFFE_CPU_CLONES void AddRow(const T* x, const T* z, double* sums, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    sums[i] += static_cast<double>(static_cast<Accum<T>>(x[i])) *
-               static_cast<double>(static_cast<Accum<T>>(z[i]));
+using SumOfFew = std::conditional_t<sizeof(T) == 2, float, double>;
+
+// Adds rows, `step` apart, to sums of columns in double, to reduce the influence of the order. If
+// kHasFactor, the elements are multiplied by those of z.
+template <typename T, bool kHasFactor>
+CAFFE_CPU_CLONES void AddRows(const T* x, const T* z, int64_t rows, int64_t step, int64_t columns,
+                              double* sums) {
+  using S = SumOfFew<T>;
+  const auto term = [=](int64_t at) CAFFE_FORCE_INLINE {
+    const S value = static_cast<S>(x[at]);
+    if constexpr (kHasFactor) {
+      return value * static_cast<S>(z[at]);
+    } else {
+      return value;
+    }
+  };
+  int64_t r = 0;
+  for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {
+    const int64_t row = r * step;
+    for (int64_t c = row; c < row + columns; ++c) {
+      sums[c - row] += static_cast<double>((term(c) + term(c + step)) +
+                                           (term(c + 2 * step) + term(c + 3 * step)));
+    }
+  }
+  for (; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) sums[c] += static_cast<double>(term(r * step + c));
   }
 }
+
 template <typename T>
 CAFFE_CPU_CLONES double SumRow(const T* x, const T* z, int64_t count) {
   double sum[8] = {};
@@ -104,22 +127,21 @@ void SumToAxes(const ops::SumToAxes& op, const KernelContext& ctx) {
   VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
     const T* x = ctx.input(0).as<const T>();
     const T* z = ctx.has_input(1) ? ctx.input(1).as<const T>() : nullptr;
-    constexpr int64_t kBlock = 256;
-    const int64_t blocks = (view.covered + kBlock - 1) / kBlock;
-    ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) {
-        const int64_t c0 = block * kBlock, width = std::min(kBlock, view.covered - c0);
+    constexpr int64_t kBlock = 256, kUnit = 64;  // threads share units of columns
+    ParallelFor((view.covered + kUnit - 1) / kUnit, 1, [&](int64_t begin, int64_t end) {
+      const int64_t last = std::min(end * kUnit, view.covered);
+      for (int64_t c0 = begin * kUnit; c0 < last; c0 += kBlock) {
+        const int64_t width = std::min(kBlock, last - c0);
         double sums[kBlock] = {};
-        for (int64_t o = 0; o < view.outer; ++o) {
-          const int64_t row = (o * view.covered + c0) * view.inner;
-          if (view.inner == 1) {
-            z == nullptr ? AddRow<T>(x + row, sums, width)
-                         : AddRow<T>(x + row, z + row, sums, width);
-            continue;
-          }
-          for (int64_t c = 0; c < width; ++c) {
-            const int64_t at = row + c * view.inner;
-            sums[c] += SumRow<T>(x + at, z == nullptr ? nullptr : z + at, view.inner);
+        if (view.inner == 1) {
+          z == nullptr ? AddRows<T, false>(x + c0, nullptr, view.outer, view.covered, width, sums)
+                       : AddRows<T, true>(x + c0, z + c0, view.outer, view.covered, width, sums);
+        } else {
+          for (int64_t o = 0; o < view.outer; ++o) {
+            for (int64_t c = 0; c < width; ++c) {
+              const int64_t at = (o * view.covered + c0 + c) * view.inner;
+              sums[c] += SumRow<T>(x + at, z == nullptr ? nullptr : z + at, view.inner);
+            }
           }
         }
         for (int64_t c = 0; c < width; ++c) store(c0 + c, sums[c]);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -22,41 +23,59 @@ void ForRows(int64_t rows, int64_t length, const Fn& fn) {
               });
 }
 
-// The sum of term(i) over a row. Several sums at once, because an addition waits for the one
-// before.
+// The arithmetic on a row's elements: float has bits enough for 16-bit numbers, whose sums are
+// added up in double after kAtOnce * kTermsOfFloat terms.
+template <typename T>
+using RowMath = std::conditional_t<sizeof(T) == 2, float, double>;
+constexpr int64_t kTermsOfFloat = 16;
+
+// The sum of term(i) over a row, of floats or doubles. Several sums at once, because an addition
+// waits for the one before.
 template <typename Term>
 inline CAFFE_FORCE_INLINE double SumOfTerms(int64_t length, const Term& term) {
+  using S = decltype(term(int64_t{0}));
   constexpr int64_t kAtOnce = 32;
-  double sums[kAtOnce] = {};
-  int64_t i = 0;
-  for (; i + kAtOnce <= length; i += kAtOnce) {
-    for (int64_t k = 0; k < kAtOnce; ++k) sums[k] += term(i + k);
-  }
   double sum = 0;
-  for (; i < length; ++i) sum += term(i);
-  for (const double part : sums) sum += part;
+  int64_t i = 0;
+  const auto add_chunk = [&](int64_t end) CAFFE_FORCE_INLINE {
+    S sums[kAtOnce] = {};
+    for (; i + kAtOnce <= end; i += kAtOnce) {
+      for (int64_t k = 0; k < kAtOnce; ++k) sums[k] += term(i + k);
+    }
+    double rest = 0;
+    for (; end == length && i < length; ++i) rest += static_cast<double>(term(i));
+    sum += rest;
+    for (const S part : sums) sum += static_cast<double>(part);
+  };
+  if constexpr (std::is_same_v<S, float>) {
+    while (length - i > kAtOnce * kTermsOfFloat) add_chunk(i + kAtOnce * kTermsOfFloat);
+  }
+  add_chunk(length);
   return sum;
 }
 
 // y = (x - mean) / deviation; returns the deviation, 1 if the op does not divide.
 template <typename T>
 CAFFE_CPU_CLONES double MvnRow(const ops::Mvn& op, const T* x, T* y, int64_t length) {
+  using M = RowMath<T>;
   const auto count = static_cast<double>(length);
   const double mean =
-      SumOfTerms(length, [x](int64_t i) CAFFE_FORCE_INLINE { return static_cast<double>(x[i]); }) /
+      SumOfTerms(length, [x](int64_t i) CAFFE_FORCE_INLINE { return static_cast<M>(x[i]); }) /
       count;
+  const M middle = static_cast<M>(mean);
   double deviation = 1;
   if (op.divides) {
     const double variance = SumOfTerms(length,
-                                       [x, mean](int64_t i) CAFFE_FORCE_INLINE {
-                                         const double centred = static_cast<double>(x[i]) - mean;
+                                       [x, middle](int64_t i) CAFFE_FORCE_INLINE {
+                                         const M centred = static_cast<M>(x[i]) - middle;
                                          return centred * centred;
                                        }) /
                             count;
     deviation = op.eps_in_root ? std::sqrt(variance + op.eps) : std::sqrt(variance) + op.eps;
   }
+  const M factor = static_cast<M>(1 / deviation);
   for (int64_t i = 0; i < length; ++i)
-    y[i] = static_cast<T>((static_cast<double>(x[i]) - mean) / deviation);
+    y[i] = static_cast<T>((static_cast<M>(x[i]) - middle) * factor);
   return deviation;
 }
 
@@ -75,24 +94,25 @@ void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
 // dx = (dy - mean(dy) - y mean(dy y)) / deviation; without y, dx = dy - mean(dy).
 template <typename T>
 CAFFE_CPU_CLONES void MvnGradRow(const T* y, double deviation, const T* dy, T* dx, int64_t length) {
+  using M = RowMath<T>;
   const auto count = static_cast<double>(length);
-  const double mean =
-      SumOfTerms(length,
-                 [dy](int64_t i) CAFFE_FORCE_INLINE { return static_cast<double>(dy[i]); }) /
-      count;
+  const M mean = static_cast<M>(
+      SumOfTerms(length, [dy](int64_t i) CAFFE_FORCE_INLINE { return static_cast<M>(dy[i]); }) /
+      count);
   if (y == nullptr) {
-    for (int64_t i = 0; i < length; ++i) dx[i] = static_cast<T>(static_cast<double>(dy[i]) - mean);
+    for (int64_t i = 0; i < length; ++i) dx[i] = static_cast<T>(static_cast<M>(dy[i]) - mean);
     return;
   }
-  const double mean_dot =
-      SumOfTerms(length,
-                 [dy, y](int64_t i) CAFFE_FORCE_INLINE {
-                   return static_cast<double>(dy[i]) * static_cast<double>(y[i]);
-                 }) /
-      count;
+  const M mean_dot =
+      static_cast<M>(SumOfTerms(length,
+                                [dy, y](int64_t i) CAFFE_FORCE_INLINE {
+                                  return static_cast<M>(dy[i]) * static_cast<M>(y[i]);
+                                }) /
+                     count);
+  const M factor = static_cast<M>(1 / deviation);
   for (int64_t i = 0; i < length; ++i) {
-    dx[i] = static_cast<T>(
-        (static_cast<double>(dy[i]) - mean - static_cast<double>(y[i]) * mean_dot) / deviation);
+    dx[i] =
+        static_cast<T>((static_cast<M>(dy[i]) - mean - static_cast<M>(y[i]) * mean_dot) * factor);
   }
 }
 
