@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "caffe/cpu/kernels/lstm_cell.hpp"
 #include "caffe/cpu/kernels/step_rows.hpp"
+#include "caffe/cpu/kernels/vector_math.hpp"
 
 namespace caffe::cpu {
 namespace gru_steps {
@@ -11,7 +11,7 @@ namespace gru_steps {
 // z and r side by side, from their inputs.
 template <typename A>
 void Sigmoids(int64_t width, A* gates) {
-  Sigmoid(gates, 2 * width, A(1), gates);
+  Sigmoid(gates, 2 * width, gates);
 }
 
 // reset = r h', rounded to T, as factors and as a result unless it is null.

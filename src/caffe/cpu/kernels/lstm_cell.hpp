@@ -5,18 +5,26 @@
 #include <cstdint>
 
 #include "caffe/core/cpu_clones.hpp"
-#include "caffe/cpu/kernels/vector_math.hpp"
+#include "caffe/cpu/kernels/fast_math.hpp"
+#include "caffe/cpu/kernels/simd_math.hpp"
 #include "caffe/cpu/parallel.hpp"
 
 namespace caffe::cpu {
 
 inline constexpr int64_t kCellBlock = 128;  // units that are computed together
 
-// y = sigmoid(x), times a factor.
-template <typename T>
-inline CAFFE_FORCE_INLINE void Sigmoid(const T* x, int64_t count, T factor, T* y) {
-  Tanh(x, count, T(0.5), y);
-  for (int64_t d = 0; d < count; ++d) y[d] = factor * (T(0.5) * y[d] + T(0.5));
+// Tanh and sigmoid; those of floats are in fast_math.hpp.
+inline CAFFE_FORCE_INLINE float TanhOf(float x) {
+  return FastTanh(x);
+}
+inline CAFFE_FORCE_INLINE double TanhOf(double x) {
+  return ::tanh(x);
+}
+inline CAFFE_FORCE_INLINE float SigmoidOf(float x) {
+  return FastSigmoid(x);
+}
+inline CAFFE_FORCE_INLINE double SigmoidOf(double x) {
+  return 0.5 * ::tanh(0.5 * x) + 0.5;
 }
 
 // The gates of up to kCellBlock units.
@@ -27,10 +35,10 @@ struct LstmGates {
   // `row`: entry of the first unit in the item's 4 x width gates. `cont` is 0 at the beginning of a
   // sequence, which closes the forget gate.
   inline CAFFE_FORCE_INLINE void Load(const T* row, int64_t width, int64_t count, T cont) {
-    Sigmoid(row, count, T(1), i);
-    Sigmoid(row + width, count, cont, f);
-    Sigmoid(row + 2 * width, count, T(1), o);
-    Tanh(row + 3 * width, count, T(1), g);
+    for (int64_t d = 0; d < count; ++d) i[d] = SigmoidOf(row[d]);
+    for (int64_t d = 0; d < count; ++d) f[d] = cont * SigmoidOf(row[width + d]);
+    for (int64_t d = 0; d < count; ++d) o[d] = SigmoidOf(row[2 * width + d]);
+    for (int64_t d = 0; d < count; ++d) g[d] = TanhOf(row[3 * width + d]);
   }
 };
 
@@ -43,10 +51,11 @@ CAFFE_CPU_CLONES void LstmCell(const T* gate_inputs, int64_t width, T cont, cons
     LstmGates<T> gates;
     gates.Load(gate_inputs + first, width, count, cont);
     const T* before = c_prev + first;
-    T *cell = c + first, *out = h + first;
+    T cell[kCellBlock];  // c may have the memory of c_prev
     for (int64_t d = 0; d < count; ++d) cell[d] = gates.f[d] * before[d] + gates.i[d] * gates.g[d];
-    Tanh(cell, count, T(1), out);
-    for (int64_t d = 0; d < count; ++d) out[d] *= gates.o[d];
+    std::copy_n(cell, count, c + first);
+    T* out = h + first;
+    for (int64_t d = 0; d < count; ++d) out[d] = gates.o[d] * TanhOf(cell[d]);
   }
 }
 
@@ -60,7 +69,8 @@ CAFFE_CPU_CLONES void LstmCellGrad(const T* gate_inputs, int64_t width, T cont, 
     LstmGates<T> gates;
     gates.Load(gate_inputs + first, width, count, cont);
     T tanh_c[kCellBlock], before[kCellBlock], from_c[kCellBlock], from_h[kCellBlock];
-    Tanh(c + first, count, T(1), tanh_c);
+    const T* cell = c + first;
+    for (int64_t d = 0; d < count; ++d) tanh_c[d] = TanhOf(cell[d]);
     std::copy_n(c_prev + first, count, before);  // dc_prev may have the same memory
     for (int64_t d = 0; d < count; ++d) from_h[d] = dh == nullptr ? T(0) : dh[first + d];
     for (int64_t d = 0; d < count; ++d) {

@@ -48,11 +48,10 @@ class Forward {
                         sums + begin * product_.row());
       for (int64_t n = begin; n < end; ++n) {
         A* gates = sums + n * product_.row();
-        const T* products = rows.template In<T>(Op::kProducts, i, n, 4 * width);
-        AddRow(products, 4 * width, gates);
-        LstmCell(gates, width, rows.Cont(i, n), c + n * width, c + n * width, h + n * width);
-        if (A* saved = rows.template Out<A>(Op::kGates, i, n, 4 * width))
-          ConvertRow(gates, 4 * width, saved);
+        A* saved = rows.template Out<A>(Op::kGates, i, n, 4 * width);
+        if (saved == nullptr) saved = gates;
+        SumOfRows(rows.template In<T>(Op::kProducts, i, n, 4 * width), gates, 4 * width, saved);
+        LstmCell(saved, width, rows.Cont(i, n), c + n * width, c + n * width, h + n * width);
         if (A* saved = rows.template Out<A>(Op::kC, i, n, width))
           ConvertRow(c + n * width, width, saved);
         ConvertRow(h + n * width, width, rows.template Out<T>(Op::kH, i, n, width));

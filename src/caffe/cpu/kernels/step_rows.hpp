@@ -18,6 +18,12 @@ CAFFE_CPU_CLONES void AddRow(const T* x, int64_t count, A* sums) {
   for (int64_t d = 0; d < count; ++d) sums[d] += static_cast<A>(x[d]);
 }
 
+// sums[d] = x[d] + y[d]; y and sums may be the same.
+template <typename T, typename A>
+CAFFE_CPU_CLONES void SumOfRows(const T* x, const A* y, int64_t count, A* sums) {
+  for (int64_t d = 0; d < count; ++d) sums[d] = static_cast<A>(x[d]) + y[d];
+}
+
 template <typename A>
 CAFFE_CPU_CLONES void ScaleBy(A factor, int64_t count, A* x) {
   for (int64_t d = 0; d < count; ++d) x[d] *= factor;

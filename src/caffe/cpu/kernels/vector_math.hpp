@@ -1,4 +1,5 @@
-// Functions of arrays, by vector functions if available (simd_math.hpp). x and y may be the same.
+// Functions of arrays: of floats by fast_math.hpp, of doubles by vector functions if available
+// (simd_math.hpp). x and y may be the same.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@ namespace caffe::cpu {
 void Tanh(const float* x, int64_t count, float factor, float* y);
 void Tanh(const double* x, int64_t count, double factor, double* y);
 
-// y[i] = exp(x[i])
-void Exp(const float* x, int64_t count, float* y);
-void Exp(const double* x, int64_t count, double* y);
+// y[i] = 1 / (1 + exp(-x[i]))
+void Sigmoid(const float* x, int64_t count, float* y);
+void Sigmoid(const double* x, int64_t count, double* y);
 
 }  // namespace caffe::cpu
