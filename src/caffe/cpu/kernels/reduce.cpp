@@ -50,6 +50,29 @@ void Reduce(const ops::Reduce& op, const KernelContext& ctx) {
   });
 }
 
+// The gradient of `count` elements of a row; `factor` is that of its result.
+template <typename T, typename A>
+CAFFE_CPU_CLONES void ReduceGradRow(ops::Reduction reduction, const T* x, A factor, int64_t length,
+                                    T* dx, int64_t count) {
+  switch (reduction) {
+    case ops::Reduction::kSum:
+      std::fill_n(dx, count, T(factor));
+      break;
+    case ops::Reduction::kMean:
+      std::fill_n(dx, count, T(factor / A(length)));
+      break;
+    case ops::Reduction::kAbsSum:
+      for (int64_t i = 0; i < count; ++i) {
+        const A value = static_cast<A>(x[i]);
+        dx[i] = T(value > 0 ? factor : value < 0 ? -factor : A(0));
+      }
+      break;
+    case ops::Reduction::kSumOfSquares:
+      for (int64_t i = 0; i < count; ++i) dx[i] = T(2 * factor * static_cast<A>(x[i]));
+      break;
+  }
+}
+
 void ReduceGrad(const ops::ReduceGrad& op, const KernelContext& ctx) {
   const int64_t rows = ctx.input(1).count();
   const int64_t length = ctx.input(0).count() / std::max<int64_t>(rows, 1);
@@ -59,23 +82,11 @@ void ReduceGrad(const ops::ReduceGrad& op, const KernelContext& ctx) {
     const T* dy = ctx.input(1).as<const T>();
     T* dx = ctx.output(0).as<T>();
     ParallelFor(rows * length, kPointwiseGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const A value = static_cast<A>(x[i]);
-        const A factor = A(op.coefficient) * static_cast<A>(dy[i / length]);
-        switch (op.reduction) {
-          case ops::Reduction::kSum:
-            dx[i] = T(factor);
-            break;
-          case ops::Reduction::kMean:
-            dx[i] = T(factor / A(length));
-            break;
-          case ops::Reduction::kAbsSum:
-            dx[i] = T(value > 0 ? factor : value < 0 ? -factor : A(0));
-            break;
-          case ops::Reduction::kSumOfSquares:
-            dx[i] = T(2 * factor * value);
-            break;
-        }
+      for (int64_t i = begin; i < end;) {
+        const int64_t row = i / length, count = std::min((row + 1) * length, end) - i;
+        const A factor = A(op.coefficient) * static_cast<A>(dy[row]);
+        ReduceGradRow(op.reduction, x + i, factor, length, dx + i, count);
+        i += count;
       }
     });
   });
