@@ -264,7 +264,7 @@ def site():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}"
-        screenshot("site_home", f"{address}/index.html?q=batch_size", ".md-search-result__item")
+        screenshot("site_home", f"{address}/index.html?q=confusion", ".md-search-result__item")
         screenshot("site_layers", f"{address}/docs/layers.html", "table")
         server.shutdown()
 
