@@ -33,6 +33,13 @@ def test_large_values_do_not_overflow(run_layer):
         assert y[0] == pytest.approx([0, 0, 100, 1e4], abs=1e-30), layer
 
 
+@pytest.mark.parametrize("layer", ["type: 'Softplus'", "type: 'BNLL'", "type: 'Expression' expression_param { expr: 'softplus(x)' }"])
+def test_small_values_of_softplus_keep_their_digits(run_layer, layer):
+    x = np.linspace(-80, -5, 76).reshape(1, 76)  # 1 + exp(x) is 1 in float below -17
+    y = run_layer(f"layer {{ name: 'l' {layer} bottom: 'x0' top: 'y' }}", x)["y"]
+    assert y[0] == pytest.approx(np.log1p(np.exp(x[0])), rel=2e-6)
+
+
 def test_a_threshold_is_positive(run_layer):
     with pytest.raises(caffe.InvalidArgument, match="threshold is -1; it must be above 0"):
         run_layer("layer { name: 'l' type: 'ReLU6' bottom: 'x0' top: 'y' relu6_param { threshold: -1 } }", X)

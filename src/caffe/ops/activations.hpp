@@ -49,12 +49,19 @@ struct EluGrad : BinaryPointwise {
   }
 };
 
+// log(1 + u) for u >= 0, with the digits of u that 1 + u loses.
+template <typename A>
+CAFFE_HOST_DEVICE inline A LogOfOnePlus(A u) {
+  const A sum = A(1) + u;
+  return std::log(sum) + (u - (sum - A(1))) / sum;
+}
+
 // (x) -> (y):  y = log(1 + exp(x)), in the form that does not overflow.
 struct Bnll : UnaryPointwise {
   static constexpr std::string_view kName = "Bnll";
   template <typename A>
   CAFFE_HOST_DEVICE inline A Apply(A x) const {
-    return x > A(0) ? x + std::log(A(1) + std::exp(-x)) : std::log(A(1) + std::exp(x));
+    return (x > A(0) ? x : A(0)) + LogOfOnePlus(std::exp(x > A(0) ? -x : x));
   }
 };
 

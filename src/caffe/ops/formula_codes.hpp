@@ -105,7 +105,7 @@ CAFFE_HOST_DEVICE inline A ApplyFormula([[maybe_unused]] A a, [[maybe_unused]] A
   if constexpr (kCode == kSigmoid) return Sigmoid{}.Apply(a);
   if constexpr (kCode == kRelu) return LargerOrNan(a, A(0));
   if constexpr (kCode == kSoftplus)
-    return LargerOrNan(a, A(0)) + std::log(A(1) + std::exp(-std::abs(a)));
+    return LargerOrNan(a, A(0)) + LogOfOnePlus(std::exp(-std::abs(a)));
   if constexpr (kCode == kErf) return std::erf(a);
   if constexpr (kCode == kGelu) return Gelu{}.Apply(a);
   if constexpr (kCode == kWhere) return a != A(0) ? b : c;
