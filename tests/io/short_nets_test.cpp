@@ -203,6 +203,34 @@ layer { name: "later" type: "Convolution" param { lr_mult: 1 } param { lr_mult: 
 )net");
 }
 
+// A layer that has conditions itself keeps them; blocks within the block take the use's.
+TEST_F(ShortNetsTest, AUseHasConditions) {
+  ExpectNet(
+      R"net(
+block { name: "act" layer { name: "relu" type: "ReLU" bottom: "$in" top: "$out" } }
+block {
+  name: "head"
+  argument { name: "phase" }
+  layer { name: "a" type: "Power" bottom: "$in" top: "a" }
+  layer { name: "b" type: "Power" bottom: "a" top: "b" exclude { stage: "x" } }
+  use { block: "act" name: "c" bottom: "b" top: "c" }
+  use { block: "act" name: "d" bottom: "c" top: "$out" include { phase: $phase stage: "y" } }
+}
+use { block: "head" name: "h" bottom: "x" top: "y" include { phase: TEST } phase: TRAIN }
+)net",
+      R"(layer { name: "h/a" type: "Power" bottom: "x" top: "h/a" include { phase: TEST } }
+         layer { name: "h/b" type: "Power" bottom: "h/a" top: "h/b" exclude { stage: "x" } }
+         layer { name: "h/c/relu" type: "ReLU" bottom: "h/b" top: "h/c" include { phase: TEST } }
+         layer { name: "h/d/relu" type: "ReLU" bottom: "h/c" top: "y"
+                 include { phase: TRAIN stage: "y" } })");
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] {
+                Read(
+                    "block { name: 'act' layer { name: 'r' type: 'ReLU' bottom: '$in' "
+                    "top: '$out' } } use { block: 'act' name: 'a' bottom: 'x' include: 'f' }");
+              }),
+              HasSubstr("write include { phase: TRAIN }"));
+}
+
 TEST_F(ShortNetsTest, FilesAreIncludedWhereTheyAreNamed) {
   std::filesystem::create_directories(folder_ / "parts");
   Write("parts/all.prototxt", "include: 'conv.prototxt' layer { name: 'of_all' }");

@@ -12,7 +12,8 @@ using google::protobuf::io::Tokenizer;
 
 // Fields of a use that are not arguments.
 const std::set<std::string>& FieldsOfUse() {
-  static const std::set<std::string> kFields = {"block", "bottom", "name", "repeat", "top"};
+  static const std::set<std::string> kFields = {"block", "bottom", "exclude", "include",
+                                                "name",  "repeat", "top"};
   return kFields;
 }
 

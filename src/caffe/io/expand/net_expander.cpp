@@ -71,6 +71,22 @@ std::string TextOfField(const Fields& fields, std::string_view name) {
   return is_text ? Unquoted(field->value[0]) : "";
 }
 
+bool IsCondition(const Field& field) {
+  return field.name.text == "include" || field.name.text == "exclude";
+}
+
+// The conditions of a use, or those of the use around it if it has none.
+Fields ConditionsOf(const Field& use, const Scope& scope) {
+  Fields conditions;
+  for (const Field& field : use.fields) {
+    if (!IsCondition(field)) continue;
+    RequireAt(field.name.place, field.is_message, "write ", field.name.text,
+              " { phase: TRAIN }: a file is included at the top of a net");
+    conditions.push_back(Resolved(field, scope, Names::kNone));
+  }
+  return conditions.empty() ? scope.conditions : conditions;
+}
+
 }  // namespace
 
 void NetExpander::Run(const Fields& fields) {
@@ -195,6 +211,7 @@ void NetExpander::Use(const Field& field, const Scope& scope) {
   const UseOfBlock use = ReadUse(field, block, scope);
   RequireNewName(use.name, place);
   const auto repeat = static_cast<int>(use.repeat.value_or(1));
+  const Fields conditions = ConditionsOf(field, scope);
   std::vector<std::string> bottoms = use.bottoms;
   for (int index = 1; index <= repeat; ++index) {
     const std::string name = use.repeat ? StrCat(use.name, "/", index) : use.name;
@@ -205,6 +222,7 @@ void NetExpander::Use(const Field& field, const Scope& scope) {
     inner.arguments = use.arguments;
     inner.bottoms = bottoms;
     inner.index = index;
+    inner.conditions = conditions;
     for (size_t i = 0; i < use.tops.size(); ++i) {
       const std::string made = i == 0 ? name : StrCat(name, "/out", i + 1);
       inner.tops.push_back(index == repeat ? use.tops[i] : made);
@@ -237,6 +255,9 @@ void NetExpander::Layer(const Field& field, const Scope& scope) {
   Field layer{field.name, {}, {}, true};
   for (const Field& one : field.fields)
     layer.fields.push_back(Resolved(one, scope, Names::kOfLayer));
+  if (std::none_of(layer.fields.begin(), layer.fields.end(), IsCondition)) {
+    layer.fields.insert(layer.fields.end(), scope.conditions.begin(), scope.conditions.end());
+  }
   RequireNewLayer(layer, scope);
   defaults_.Complete(TextOfField(layer.fields, "type"), &layer.fields);
   writer_.Write(layer, scope.use);

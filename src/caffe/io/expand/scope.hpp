@@ -35,6 +35,7 @@ class Scope {
   std::string prefix;  // of the names of layers and blobs: "res2/1/"
   std::map<std::string, Tokens> arguments;
   std::vector<std::string> bottoms, tops;  // complete names of $in and $out
+  Fields conditions;  // include and exclude, for layers that have none themselves
   int64_t index = 1;
 
   // Replaces references. In the net itself, a reference is a Mistake, and strings may contain '$'.
