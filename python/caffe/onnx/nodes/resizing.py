@@ -32,7 +32,8 @@ def _nearest(node, centres, rounding):
     shape, top = node.shape(), node.top_shape
     places = [_places(node, size, to, centres, rounding) for size, to in zip(shape[2:], top[2:])]
     factors = [to // size for size, to in zip(shape[2:], top[2:])]
-    if all(np.array_equal(place, np.arange(len(place)) // max(factor, 1)) for place, factor in zip(places, factors)):
+    is_whole = [size * factor for size, factor in zip(shape[2:], factors)] == list(top[2:])
+    if is_whole and all(np.array_equal(place, np.arange(len(place)) // factor) for place, factor in zip(places, factors)):
         scale = {"scale": factors[0]} if factors[0] == factors[1] else {"scale_h": factors[0], "scale_w": factors[1]}
         node.layer("Upsample", upsample_param=scale)
         return
