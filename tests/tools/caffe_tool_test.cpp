@@ -359,7 +359,8 @@ TEST_F(CaffeToolTest, PrintsUsageAndVersion) {
   const Outcome version = Run("--version");
   EXPECT_EQ(version.status, 0);
   EXPECT_THAT(version.output, HasSubstr("caffe version"));
-  EXPECT_THAT(Run("device_query").output, ContainsRegex("oneDNN [23]\\.[0-9]+"));
+  for (const char* command : {"device_query", "version", "train --solver=solver.prototxt"})
+    EXPECT_THAT(Run(command).output, ContainsRegex("oneDNN [23]\\.[0-9]+")) << command;
 }
 
 TEST_F(CaffeToolTest, RefusesWhatItWouldNotObey) {

@@ -306,6 +306,8 @@ TEST_F(CommandLineTest, JsonIsAloneOnStandardOutput) {
   };
   EXPECT_GT(parse("plan net.prototxt").at("steps").list_value().values_size(), 0);
   EXPECT_EQ(parse("version").at("version").string_value().find("caffe"), std::string::npos);
+  EXPECT_EQ(parse("version").at("cpu").string_value(),
+            parse("device_query").at("cpu").string_value());
   EXPECT_FALSE(parse("device_query").at("cpu").string_value().empty());
   const auto time = parse("time net.prototxt --iterations=2");
   EXPECT_EQ(time.at("layers").list_value().values_size(), 3);

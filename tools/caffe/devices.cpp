@@ -54,6 +54,7 @@ std::vector<std::string> DescribeGpus(const std::vector<int>& gpus) {
 
 void UseCpu() {
   LOG(INFO) << "Use CPU.";
+  LOG(INFO) << "Device: " << DescribeCpu();
   Caffe::set_mode(Caffe::CPU);
 }
 

@@ -1,4 +1,4 @@
-// caffe version: prints the version.
+// caffe version: prints the version, and what it computes with here.
 #include <iostream>
 
 #include "caffe/common.hpp"
@@ -15,11 +15,12 @@ class PrintVersion : public Command {
 
   void Run() override {
     if (!json_) {
-      std::cout << "caffe version " << Version() << "\n";
+      std::cout << "caffe version " << Version() << "\n" << DescribeCpu() << "\n";
       return;
     }
     JsonObject root;
     PutJson(&root, "version", Version());
+    PutJson(&root, "cpu", DescribeCpu());
     std::cout << FormatJson(root);
   }
 
@@ -30,7 +31,8 @@ class PrintVersion : public Command {
 const CommandRegistrar<PrintVersion> print_version_registrar(
     "version", {.purpose = Purpose::kProgram,
                 .summary = "print the version",
-                .about = "Prints the version of the program.",
+                .about = "Prints the version of the program, the processor's instructions, and the "
+                         "library that computes convolutions.",
                 .examples = "caffe version\n"
                             "caffe version --json"});
 
