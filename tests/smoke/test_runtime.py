@@ -201,6 +201,15 @@ def test_the_library_is_small_and_needs_little(portable, arm):
             "close", "error", "input", "open", "open_bytes", "output", "run", "set_threads", "share", "version"))
 
 
+def test_the_library_has_no_kernels_that_programs_do_not_need(portable):
+    """ops/forms names the ops of programs; each kernel's type has the name of its op."""
+    library = (portable / "libcortado_runtime.so").read_bytes()
+    forms = "".join(file.read_text() for file in (ROOT / "src/caffe/ops/forms").glob("*.cpp"))
+    served = set(re.findall(rb"KernelRegistrarIN\w*?3ops\d+([A-Za-z]\w*?)EE", library))
+    assert b"Relu" in served
+    assert served <= {name.encode() for name in re.findall(r"CAFFE_REGISTER_OP_FORM\((\w+)\)", forms)}
+
+
 def test_what_is_wrong_is_said(portable, compiled, tmp_path):
     folder, _ = compiled
     program = pathlib.Path(folder / "net.cortado").read_bytes()

@@ -263,22 +263,41 @@ struct KernelRegistrar {
   }
 };
 
+// The runtime library is built with CAFFE_KERNELS_OF, the names of the ops that programs may hold,
+// as in "|Abs|AddBias|": kernels of other ops are not compiled. `op` may have a namespace.
+constexpr bool NeedsKernelsOf([[maybe_unused]] std::string_view op) {
+#ifdef CAFFE_KERNELS_OF
+  constexpr std::string_view kOps = CAFFE_KERNELS_OF;
+  op.remove_prefix(op.rfind(':') + 1);
+  for (size_t at = kOps.find(op); at != kOps.npos; at = kOps.find(op, at + 1)) {
+    if (kOps[at - 1] == '|' && kOps[at + op.size()] == '|') return true;
+  }
+  return false;
+#else
+  return true;
+#endif
+}
+
 }  // namespace internal
 
 #define CAFFE_KERNEL_CONCAT_(a, b) a##b
 #define CAFFE_KERNEL_CONCAT(a, b) CAFFE_KERNEL_CONCAT_(a, b)
+#define CAFFE_REGISTER_KERNEL_(op, ...)                                                          \
+  [[maybe_unused]] static const bool CAFFE_KERNEL_CONCAT(kernel_registered_, __COUNTER__) = [] { \
+    if constexpr (::caffe::internal::NeedsKernelsOf(#op))                                        \
+      static_cast<void>(::caffe::internal::KernelRegistrar<op>(__VA_ARGS__));                    \
+    return true;                                                                                 \
+  }()
 
 // CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Relu, Relu);
 // CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Conv, Conv, FusesAny);
-#define CAFFE_REGISTER_KERNEL(device, op, function, ...)                   \
-  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT( \
-      kernel_registrar_, __COUNTER__)(device, function __VA_OPT__(, ) __VA_ARGS__)
+#define CAFFE_REGISTER_KERNEL(device, op, function, ...) \
+  CAFFE_REGISTER_KERNEL_(op, device, function __VA_OPT__(, ) __VA_ARGS__)
 
 // CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest,
 //                               MakeConv, {.signatures = {{DType::kFloat, DType::kFloat}}});
 // Without traits it supports every type that the op is defined for, and no epilogue.
 #define CAFFE_REGISTER_KERNEL_FACTORY(device, op, name, rank, factory, ...) \
-  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT(  \
-      kernel_registrar_, __COUNTER__)(device, name, rank, factory __VA_OPT__(, ) __VA_ARGS__)
+  CAFFE_REGISTER_KERNEL_(op, device, name, rank, factory __VA_OPT__(, ) __VA_ARGS__)
 
 }  // namespace caffe
