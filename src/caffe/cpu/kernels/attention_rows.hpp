@@ -172,26 +172,39 @@ CAFFE_CPU_CLONES Accum<T> DotOfRows(const T* a, const T* b, int64_t count) {
   return sum;
 }
 
+#ifdef CAFFE_HAS_PIXEL_SUMS
+// Stores the columns [first, first + count) of kFloatLanes rows of a matrix as below.
+template <typename T>
+CAFFE_WIDE_VECTORS void StoreColumnTile(const float* from, int64_t first, int64_t count,
+                                        const float* factors, const HeadRows<T>& to) {
+  VectorTile tile;
+  tile.Load(reinterpret_cast<const char*>(from + first), kBlock * kUnitBytes);
+  tile.Transpose();
+  Unroll<kFloatLanes>([&](auto r) CAFFE_FORCE_INLINE {
+    if (r < count) Store(tile.rows[r] * factors[first + r], to.Row(first + r));
+  });
+}
+#endif
+
 // Stores the first columns of a matrix of kBlock columns and `width` rows as rows of a head, column
 // r times factors[r].
 template <typename A, typename T>
-CAFFE_CPU_CLONES void StoreColumns(const A* from, int64_t width, int64_t columns, const A* factors,
-                                   const HeadRows<T>& to) {
-  constexpr int64_t kTile = 16;
-  for (int64_t d0 = 0; d0 < width; d0 += kTile) {
-    const int64_t rows = std::min(kTile, width - d0);
-    A tile[kBlock][kTile];
-    for (int64_t d = 0; d < rows; ++d) {
-      for (int64_t r = 0; r < kBlock; ++r) tile[r][d] = from[(d0 + d) * kBlock + r];
-    }
-    for (int64_t r = 0; r < columns; ++r) {
-      T* row = to.Row(r) + d0;
-      if (rows == kTile) {
-        for (int64_t d = 0; d < kTile; ++d) row[d] = T(factors[r] * tile[r][d]);
-      } else {
-        for (int64_t d = 0; d < rows; ++d) row[d] = T(factors[r] * tile[r][d]);
+void StoreColumns(const A* from, int64_t width, int64_t columns, const A* factors,
+                  const HeadRows<T>& to) {
+  int64_t row = 0;
+#ifdef CAFFE_HAS_PIXEL_SUMS
+  static const bool is_wide = HasWideVectors();
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, bfloat16>) {
+    for (; is_wide && row + kFloatLanes <= width; row += kFloatLanes) {
+      for (int64_t first = 0; first < columns; first += kFloatLanes) {
+        StoreColumnTile(from + row * kBlock, first, columns - first, factors,
+                        HeadRows<T>{to.first + row, to.step});
       }
     }
+  }
+#endif
+  for (int64_t r = 0; r < columns; ++r) {
+    for (int64_t d = row; d < width; ++d) to.Row(r)[d] = T(factors[r] * from[d * kBlock + r]);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "caffe/cpu/kernels/pixel_sums.hpp"
+#include "caffe/cpu/kernels/vector_tile.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/cpu/processor.hpp"
 
@@ -39,11 +40,23 @@ inline CAFFE_FORCE_INLINE X As(T value) {
   }
 }
 
+#ifdef CAFFE_HAS_PIXEL_SUMS
+// Stores kFloatLanes units of each of kBlock columns of a panel, which are `step` bytes apart.
+CAFFE_WIDE_VECTORS inline void PackTiles(const char* from, int64_t step, char* to) {
+  for (int64_t k = 0; k < kBlock; k += kFloatLanes) {
+    VectorTile tile;
+    tile.Load(from + k * step, step);
+    tile.Transpose();
+    tile.Store(to + k * kUnitBytes, kBlock * kUnitBytes);
+  }
+}
+#endif
+
 // Stores units of up to kBlock columns of a panel. Column k is at from + k * column_step, and its
 // numbers are adjacent.
 template <typename T, typename X>
-CAFFE_CPU_CLONES void PackColumns(const T* from, int64_t units, int64_t columns,
-                                  int64_t column_step, X* to) {
+CAFFE_CPU_CLONES void PackEachUnit(const T* from, int64_t units, int64_t columns,
+                                   int64_t column_step, X* to) {
   for (int64_t unit = 0; unit < units; ++unit) {
     for (int64_t k = 0; k < columns; ++k) {
       const T* numbers = from + k * column_step + unit * kInUnit<X>;
@@ -53,6 +66,23 @@ CAFFE_CPU_CLONES void PackColumns(const T* from, int64_t units, int64_t columns,
                   sizeof(packed));
     }
   }
+}
+
+template <typename T, typename X>
+void PackColumns(const T* from, int64_t units, int64_t columns, int64_t column_step, X* to) {
+  int64_t unit = 0;
+#ifdef CAFFE_HAS_PIXEL_SUMS
+  static const bool is_wide = HasWideVectors();
+  if constexpr (std::is_same_v<T, X> && sizeof(X) * kInUnit<X> == kUnitBytes) {
+    for (; is_wide && columns == kBlock && unit + kFloatLanes <= units; unit += kFloatLanes) {
+      PackTiles(reinterpret_cast<const char*>(from + unit * kInUnit<X>),
+                column_step * static_cast<int64_t>(sizeof(T)),
+                reinterpret_cast<char*>(to + unit * kBlock * kInUnit<X>));
+    }
+  }
+#endif
+  PackEachUnit(from + unit * kInUnit<X>, units - unit, columns, column_step,
+               to + unit * kBlock * kInUnit<X>);
 }
 
 // The same for rows whose numbers are adjacent: row i is at from + i * row_step.
