@@ -16,6 +16,7 @@ namespace {
 template <typename Fn>
 void ForRows(const Shape& shape, const std::vector<int64_t>& strides, const Fn& fn) {
   const int axes = shape.num_axes();
+  const std::vector<int64_t>& extents = shape.dims();
   const int64_t rows = axes == 0 ? 1 : shape.count(0, axes - 1);
   const int64_t width = axes == 0 ? 1 : shape[axes - 1];
   ParallelFor(rows, std::max<int64_t>(1, kPointwiseGrain / std::max<int64_t>(width, 1)),
@@ -23,8 +24,8 @@ void ForRows(const Shape& shape, const std::vector<int64_t>& strides, const Fn& 
                 for (int64_t row = begin; row < end; ++row) {
                   int64_t rest = row, offset = 0;
                   for (int axis = axes - 2; axis >= 0; --axis) {
-                    offset += rest % shape[axis] * strides[axis];
-                    rest /= shape[axis];
+                    offset += rest % extents[axis] * strides[axis];
+                    rest /= extents[axis];
                   }
                   fn(row, offset);
                 }
