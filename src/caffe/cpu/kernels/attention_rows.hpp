@@ -168,8 +168,10 @@ CAFFE_CPU_CLONES Accum<T> DotOfRows(const T* a, const T* b, int64_t count) {
       sums[k] += static_cast<Accum<T>>(a[d + k]) * static_cast<Accum<T>>(b[d + k]);
   }
   for (; d < count; ++d) sum += static_cast<Accum<T>>(a[d]) * static_cast<Accum<T>>(b[d]);
-  for (const Accum<T> part : sums) sum += part;
-  return sum;
+  for (int64_t half = kAtOnce / 2; half > 0; half /= 2) {
+    for (int64_t k = 0; k < half; ++k) sums[k] += sums[k + half];
+  }
+  return sum + sums[0];
 }
 
 #ifdef CAFFE_HAS_PIXEL_SUMS
