@@ -10,11 +10,14 @@ Unsupported (a NotImplementedError), IoError (an OSError), DeviceError, Internal
 says where, what, and what to do. The import reads no files and starts no threads.
 """
 from ._checkout import add_compiled_modules, check_packages
+from ._waiting import brief_waits
 
 check_packages()
 add_compiled_modules(__path__)  # before the modules that need them
 
 # pylint: disable=wrong-import-position
+with brief_waits():
+    from . import _caffe  # loads OpenMP
 from . import coord_map, display, draw, io, summary
 from ._caffe import (NCCL, Blob, BlobVec, DeviceError, Error, ImageInput, InternalError, InvalidArgument, IoError, Layer, Timer,
                      Unsupported, __version__, has_nccl, init_log, layer_type_list, load_plugin, log, max_decoded_mb,
@@ -35,4 +38,4 @@ from .solver import Solver, get_solver, train
 from .trained_folder import ModelFolder
 from .solver import *  # noqa: F403  (SGDSolver, AdamSolver ...: one class per type)
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("add_compiled_modules", "check_packages")]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("add_compiled_modules", "brief_waits", "check_packages")]

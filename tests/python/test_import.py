@@ -1,6 +1,7 @@
 """`import caffe` as in Caffe's scripts: from the checkout's python/, from the build, and if nothing is built."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,22 @@ USE = "import caffe; print(caffe.__version__, caffe.Net.__name__, caffe.proto.ca
 
 
 def run(code, folder, **environment):
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "CAFFE_BINARY_DIR")}
+    inherited = {name: value for name, value in os.environ.items() 
+                 if name not in ("PYTHONPATH", "CAFFE_BINARY_DIR", "GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
     return subprocess.run([sys.executable, "-c", code], cwd=folder, env={**inherited, **environment}, capture_output=True,
                           text=True, check=False)
+
+
+@pytest.mark.parametrize("given, spins", [({}, "5000"), ({"GOMP_SPINCOUNT": "70"}, "70"), ({"OMP_WAIT_POLICY": "passive"}, "0")])
+def test_threads_spin_briefly_unless_told_otherwise(tmp_path, given, spins):
+    """OpenMP says with which settings it was loaded; the environment is left as it was."""
+    code = "import os; before = dict(os.environ); import caffe; assert dict(os.environ) == before"
+    known = given | {"OMP_DISPLAY_ENV": "verbose", "PYTHONPATH": str(PACKAGE)}
+    done = run(code, tmp_path, **known)
+    assert done.returncode == 0, done.stderr
+    if "GOMP_SPINCOUNT" not in done.stderr:
+        pytest.skip("the library is not linked with GCC's OpenMP")
+    assert re.search(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)[1] == spins
 
 
 @pytest.fixture(name="checkout")
