@@ -336,6 +336,20 @@ def test_the_detector_of_one_stage_finds_scenes_it_has_not_seen(workplace, tmp_p
     assert float(re.search(r"VOC 2012 ([\d.]+)", score)[1]) >= 0.8  # 3 scenes only
 
 
+def test_the_generator_makes_all_ten_digits(workplace, tmp_path):
+    """LeNet recognizes them, by the weights of examples/gan; then both nets are trained for two iterations."""
+    need_program("convert_mnist_data")
+    generate = ("examples/gan/generate.py", "examples/gan/generator.caffemodel", "--score", f"--sheet={tmp_path / 'digits.png'}")
+    said = workplace.run_python(*generate)
+    assert float(re.search(r"score ([\d.]+) of 10", said)[1]) >= 6
+    assert min(int(count) for count in re.search(r"of each digit ([\d ]+)", said)[1].split()) >= 400
+    assert PIL.Image.open(tmp_path / "digits.png").size == (16 * 28, 10 * 28)
+    workplace.run("examples/mnist/create_mnist.sh", render_digits(tmp_path / "digits", 200, 10))
+    workplace.run_python("examples/gan/train.py", "--iterations=2")
+    caffe.Net(str(workplace.root / "examples/gan/deploy.prototxt"), caffe.TEST,
+              weights=str(workplace.root / "examples/gan/snapshots/generator.caffemodel"))
+
+
 def test_style_is_carried_over(workplace, tmp_path):
     workplace.run_python("examples/style/make_pictures.py")
     result = tmp_path / "result.png"
