@@ -44,6 +44,6 @@ def small_ssd(model, data, side):
 
 NETS = [
     Net("ssd_small", "detection", small_ssd, "boxes around things: 1.5 million weights", (64, 128, 512), 64, 16,
-        dict(type="Adam", momentum=0.9, lr_policy="onecycle", rise=0.1, base_lr=0.001, weight_decay=0.0005), 120_000,
+        dict(type="Adam", momentum=0.9, lr_policy="onecycle", rise=0.1, base_lr=0.001, weight_decay=0.0005), 99_000,
         is_default=True),
 ]

@@ -52,7 +52,7 @@ def solver(plan: Plan) -> Any:
         average_loss=max(1, min(20, epoch)), snapshot=max(50, epoch), snapshot_prefix=f"snapshots/{plan.name}",
         metric="accuracy", keep_snapshots=2, random_seed=plan.seed, solver_mode=P.Solver.CPU)
     settings.update(plan.net.solver)
-    settings.update(_module(plan).SOLVER)
+    settings.update(_module(plan).solver(plan.epochs * epoch))
     if plan.weights:
         settings.update(weights=[plan.weights], base_lr=settings["base_lr"] / 5)
     message = caffe_pb2.SolverParameter()
