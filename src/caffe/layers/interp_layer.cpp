@@ -61,7 +61,7 @@ class InterpLayer final : public ResizeBase {
     return filter;
   }
 
-  // Of an output in the input, whose pixels are at 0 to `last`.
+  // Where an output lies in the input, whose pixels are at 0 to `last`.
   double Position(int64_t output, int64_t outputs, int64_t last) const {
     const auto place = static_cast<double>(output);
     const auto size = static_cast<double>(outputs), limit = static_cast<double>(last);

@@ -6,7 +6,7 @@ import numpy as np
 from .pooling import axes_of
 from .registry import reads
 
-# What a node computes. a, b: its inputs; {name}: its attribute.
+# Texts of formulas, in which a and b are the inputs and {name} is an attribute.
 _FORMULAS = {
     "Not": "a == 0",
     "Equal": "a == b",

@@ -160,10 +160,10 @@ _BEYOND = {
 
 
 def _surround(node, bottom, top, axis, shapes, value):
-    """Puts blobs of these two shapes, which have one value, before and behind a blob."""
-    before, behind = ([node.hold(np.full(shape, value, np.float32), f"{where}{axis}")] if shape[axis] else []
-                      for where, shape in zip(("before", "behind"), shapes))
-    node.layer("Concat", bottoms=[*before, bottom, *behind], tops=[top], concat_param={"axis": axis})
+    """Puts blobs of these two shapes, which have one value, before and after a blob."""
+    before, after = ([node.hold(np.full(shape, value, np.float32), f"{where}{axis}")] if shape[axis] else []
+                     for where, shape in zip(("before", "after"), shapes))
+    node.layer("Concat", bottoms=[*before, bottom, *after], tops=[top], concat_param={"axis": axis})
 
 
 @reads("Tile", "Expand")
