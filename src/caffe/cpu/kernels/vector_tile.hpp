@@ -33,7 +33,7 @@ struct VectorTile {
   }
 
  private:
-  // Swaps the quarters that are not on the diagonal, in each block of 2 kSize x 2 kSize elements.
+  // Swaps the two quarters beyond the diagonal in each block of 2 kSize x 2 kSize elements.
   template <int kSize>
   CAFFE_FORCE_INLINE void SwapBlocks() {
     IntVector first, second;  // lanes of both rows, those of the second from kFloatLanes on
