@@ -80,3 +80,13 @@ def test_axes_are_turned_around(run_layer):
 def test_what_does_not_fit_is_refused(run_layer, layer, shape, message):
     with pytest.raises(caffe.InvalidArgument, match=message):
         run_layer(f"layer {{ name: 'l' {layer} bottom: 'x0' top: 'y' }}", numbers(*shape))
+
+
+@pytest.mark.parametrize("other", ["type: 'Input' input_param { shape { dim: 2 dim: 3 } }",
+                                   "type: 'Parameter' parameter_param { shape { dim: 2 dim: 3 } }"])
+def test_concat_beside_a_bottom_without_items(write, other):
+    net = caffe.Net(write(f"""layer {{ name: 'none' type: 'Input' top: 'none' input_param {{ shape {{ dim: 0 dim: 3 }} }} }}
+                              layer {{ name: 'x' {other} top: 'x' }}
+                              layer {{ name: 'y' type: 'Concat' bottom: 'none' bottom: 'x' top: 'y' concat_param {{ axis: 0 }} }}"""), caffe.TEST)
+    (net.params["x"][0] if "x" in net.params else net.blobs["x"]).data[...] = 2
+    assert (net.forward()["y"] == 2).all()

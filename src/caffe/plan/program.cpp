@@ -85,9 +85,12 @@ Program::Work WorkOf(const Node& node) {
   const bool reads_empty =
       std::any_of(node.inputs.begin(), node.inputs.end(),
                   [](const Value* value) { return value != nullptr && value->desc.count() == 0; });
-  const bool reads_items = std::any_of(
-      node.inputs.begin(), node.inputs.end(),
-      [](const Value* value) { return !IsEmpty(value) && value->kind == ValueKind::kActivation; });
+  const bool moves = node.op.As<ops::Concat>() != nullptr;  // parameters, too
+  const bool reads_items =
+      std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value* value) {
+        return !IsEmpty(value) && (moves || value->kind == ValueKind::kActivation ||
+                                   value->kind == ValueKind::kExternal);
+      });
   return reads_empty && !reads_items ? Program::Work::kZero : Program::Work::kRun;
 }
 
