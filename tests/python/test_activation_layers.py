@@ -33,11 +33,32 @@ def test_large_values_do_not_overflow(run_layer):
         assert y[0] == pytest.approx([0, 0, 100, 1e4], abs=1e-30), layer
 
 
-@pytest.mark.parametrize("layer", ["type: 'Softplus'", "type: 'BNLL'", "type: 'Expression' expression_param { expr: 'softplus(x)' }"])
-def test_small_values_of_softplus_keep_their_digits(run_layer, layer):
-    x = np.linspace(-80, -5, 76).reshape(1, 76)  # 1 + exp(x) is 1 in float below -17
-    y = run_layer(f"layer {{ name: 'l' {layer} bottom: 'x0' top: 'y' }}", x)["y"]
-    assert y[0] == pytest.approx(np.log1p(np.exp(x[0])), rel=2e-6)
+SOFTPLUS = ["type: 'Softplus'", "type: 'BNLL'", "type: 'Expression' expression_param { expr: 'softplus(x)' }"]
+
+
+def in_float(write, layer, x):
+    """y and the gradient of x, for a gradient of ones, in float."""
+    net = caffe.Net(write(f"force_backward: true layer {{ name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: {x.size} }} }} }} "
+                          f"layer {{ name: 'l' {layer} bottom: 'x' top: 'y' }}"), caffe.TRAIN)
+    net.blobs["x"].data[...] = x
+    net.forward()
+    net.blobs["y"].diff[...] = 1
+    net.backward()
+    return net.blobs["y"].data.copy(), net.blobs["x"].diff.copy()
+
+
+@pytest.mark.parametrize("layer", SOFTPLUS)
+def test_small_values_of_softplus_keep_their_digits(write, layer):
+    x = np.linspace(-80, -5, 76)  # 1 + exp(x) is 1 in float below -17
+    y, dx = in_float(write, layer, x)
+    assert y == pytest.approx(np.log1p(np.exp(x)), rel=2e-6)
+    assert dx == pytest.approx(1 / (1 + np.exp(-x)), rel=2e-5)
+
+
+@pytest.mark.parametrize("layer", SOFTPLUS)
+def test_softplus_of_no_number_has_no_gradient(write, layer):
+    y, dx = in_float(write, layer, np.array([np.nan, 0]))
+    assert np.isnan(y[0]) and np.isnan(dx[0]) and dx[1] == 0.5
 
 
 def test_a_threshold_is_positive(run_layer):

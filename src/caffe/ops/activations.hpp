@@ -70,7 +70,7 @@ struct BnllGrad : BinaryPointwise {
   static constexpr std::string_view kName = "BnllGrad";
   template <typename A>
   CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
-    const A e = std::exp(x < A(50) ? x : A(50));
+    const A e = std::exp(x > A(50) ? A(50) : x);
     return dy * e / (e + A(1));
   }
 };

@@ -210,7 +210,7 @@ class FormulaDifferentiation {
       case Code::kSigmoid:
         return Times(y, Minus(Number(1), y));
       case Code::kSoftplus:
-        return Apply(Code::kSigmoid, a);
+        return Apply(Code::kExp, Minus(a, y));  // small values keep their digits
       case Code::kErf:
         return Times(Number(2 * std::numbers::inv_sqrtpi),
                      Apply(Code::kExp, Negative(Apply(Code::kSquare, a))));
