@@ -123,6 +123,11 @@ TEST_F(DetectionTest, CandidatesThatOverlapVoteByTheirScores) {
                               0, 1, 0.4f, 0.6f, 0.5f, 1,    1,      //
                               0, 2, 0.4f, 0.6f, 0.5f, 1,    1,      //
                               1, 2, 0.5f, 0.5f, 0.5f, 1,    1});
+  Set(*net, "conf",
+      {0.1f, INFINITY, 0.1f, 0.1f, 0.7f, 0.2f, 0.2f, 0.4f, 0.4f, 0.9f, 0.1f, 0.0f, 0.9f, 0.1f, 0.0f,
+       0.4f, 0.1f, 0.5f});
+  net->Forward();
+  EXPECT_FLOAT_EQ(Get(*net, "d")[6], 0.4f) << "no mean has an infinite weight";
   const auto strict = MakeDetector("vote_threshold: 0.91");
   strict->Forward();
   EXPECT_FLOAT_EQ(Get(*strict, "d")[6], 0.4f);

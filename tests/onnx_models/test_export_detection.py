@@ -51,6 +51,15 @@ def test_rows_are_those_of_the_layer(case, opset):
     assert list(report.inputs) == ["loc", "conf"]  # prior boxes are constants
 
 
+def test_a_box_without_limits_does_not_vote():
+    net = _head(("", "code_type: CENTER_SIZE vote_threshold: 0.3"))
+    generator = np.random.default_rng(3)
+    inputs = {"loc": generator.normal(0, 0.5, net.blobs["loc"].shape), "conf": generator.uniform(0, 1, net.blobs["conf"].shape)}
+    inputs["loc"].ravel()[2], inputs["loc"].ravel()[40:44] = 500, np.nan
+    rows = caffe.onnx.run(caffe.onnx.export(net, check=False).model, {name: array.astype(np.float32) for name, array in inputs.items()})["out"]
+    assert np.isfinite(rows[0, 0]).all(axis=1).sum() > 20
+
+
 def test_nothing_detected_is_no_row():
     net = _head(("", ""))
     report = caffe.onnx.export(net, check=False)

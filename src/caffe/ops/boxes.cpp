@@ -93,7 +93,7 @@ Box Vote(const std::vector<ScoredBox>& candidates, const std::vector<Box>& boxes
     sum.xmax += candidate.score * voter.xmax;
     sum.ymax += candidate.score * voter.ymax;
   }
-  if (weights == 0) return box;
+  if (weights == 0 || !std::isfinite(weights)) return box;
   return {sum.xmin / weights, sum.ymin / weights, sum.xmax / weights, sum.ymax / weights};
 }
 

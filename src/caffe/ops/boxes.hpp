@@ -69,7 +69,8 @@ CAFFE_EXPORT std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candi
                                              double eta);
 
 // The mean, weighted by score, of the candidates that overlap `box` by at least `least_overlap`:
-// box voting (Gidaris and Komodakis 2015). Returns `box` if no weight is above 0.
+// box voting (Gidaris and Komodakis 2015). Returns `box` if no score is above 0,
+// or one is infinite.
 CAFFE_EXPORT Box Vote(const std::vector<ScoredBox>& candidates, const std::vector<Box>& boxes,
                       const Box& box, double least_overlap);
 

@@ -117,6 +117,8 @@ class _Head:
         is_near = onnx.op("And", onnx.op("Greater", common, onnx.constant(np.float32(0))), onnx.op("Not", onnx.op("Less", common, least)))
         is_candidate = onnx.op("Greater", scores, onnx.constant(np.float32(max(options.confidence_threshold, 0))))
         weights = onnx.where(onnx.op("And", is_near, is_candidate), scores, 0)
+        is_finite = onnx.op("Less", onnx.op("Abs", boxes), onnx.constant(np.float32(np.inf)))
+        boxes = onnx.where(is_finite, boxes, 0)
         total = onnx.over_axes("ReduceSum", weights, [1], keepdims=1)
         has_votes = onnx.op("Greater", total, onnx.constant(np.float32(0)))
         return onnx.op("Where", has_votes, onnx.op("Div", onnx.op("MatMul", weights, boxes), total), corners)
