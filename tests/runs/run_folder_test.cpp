@@ -361,6 +361,9 @@ TEST_F(RunFolderTest, OutputsWithManyValuesAreRecordedByTheirRange) {
   EXPECT_EQ(metrics.outputs().at("map[smallest]"), -3);
   EXPECT_EQ(metrics.outputs().at("map[largest]"), 5);
   EXPECT_FLOAT_EQ(metrics.outputs().at("map[mean]"), 1);
+  many[500] = NAN;
+  const Metrics unknown = runs::MetricsOf(TestReport{.outputs = {{.name = "map", .values = many}}});
+  for (const auto& [name, value] : unknown.outputs()) EXPECT_TRUE(std::isnan(value)) << name;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <numeric>
 
@@ -24,16 +25,24 @@ Metrics Make(const char* event, int iteration) {
 // An output of more values, such as a map of scores, is recorded by its range.
 constexpr size_t kMostValues = 128;
 
+// All three are NaN if a value is.
+void AddRange(const OutputReport& output, Metrics* metrics) {
+  const std::vector<float>& values = output.values;
+  const auto nan =
+      std::find_if(values.begin(), values.end(), [](float x) { return std::isnan(x); });
+  auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (nan != values.end()) least = most = nan;
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  auto& numbers = *metrics->mutable_outputs();
+  numbers[output.name + "[smallest]"] = *least;
+  numbers[output.name + "[mean]"] = static_cast<float>(sum / static_cast<double>(values.size()));
+  numbers[output.name + "[largest]"] = *most;
+}
+
 void AddOutputs(const std::vector<OutputReport>& outputs, Metrics* metrics) {
   for (const OutputReport& output : outputs) {
     if (output.values.size() > kMostValues) {
-      const auto [least, most] = std::minmax_element(output.values.begin(), output.values.end());
-      const double sum = std::accumulate(output.values.begin(), output.values.end(), 0.0);
-      auto& numbers = *metrics->mutable_outputs();
-      numbers[output.name + "[smallest]"] = *least;
-      numbers[output.name + "[mean]"] =
-          static_cast<float>(sum / static_cast<double>(output.values.size()));
-      numbers[output.name + "[largest]"] = *most;
+      AddRange(output, metrics);
       continue;
     }
     for (size_t i = 0; i < output.values.size(); ++i) {
