@@ -223,6 +223,11 @@ use { block: "head" name: "h" bottom: "x" top: "y" include { phase: TEST } phase
          layer { name: "h/c/relu" type: "ReLU" bottom: "h/b" top: "h/c" include { phase: TEST } }
          layer { name: "h/d/relu" type: "ReLU" bottom: "h/c" top: "y"
                  include { phase: TRAIN stage: "y" } })");
+  ExpectNet(
+      R"(defaults { type: "ReLU" exclude { stage: "x" } }
+         block { name: "act" layer { name: "r" type: "ReLU" bottom: "$in" top: "$out" } }
+         use { block: "act" name: "a" bottom: "x" top: "y" include { phase: TEST } })",
+      R"(layer { name: "a/r" type: "ReLU" bottom: "x" top: "y" exclude { stage: "x" } })");
   EXPECT_THAT(ErrorText<InvalidArgument>([&] {
                 Read(
                     "block { name: 'act' layer { name: 'r' type: 'ReLU' bottom: '$in' "

@@ -255,11 +255,11 @@ void NetExpander::Layer(const Field& field, const Scope& scope) {
   Field layer{field.name, {}, {}, true};
   for (const Field& one : field.fields)
     layer.fields.push_back(Resolved(one, scope, Names::kOfLayer));
+  RequireNewLayer(layer, scope);
+  defaults_.Complete(TextOfField(layer.fields, "type"), &layer.fields);
   if (std::none_of(layer.fields.begin(), layer.fields.end(), IsCondition)) {
     layer.fields.insert(layer.fields.end(), scope.conditions.begin(), scope.conditions.end());
   }
-  RequireNewLayer(layer, scope);
-  defaults_.Complete(TextOfField(layer.fields, "type"), &layer.fields);
   writer_.Write(layer, scope.use);
 }
 
