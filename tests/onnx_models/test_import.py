@@ -213,6 +213,54 @@ CASES.update({
 })
 
 
+# Nodes and weights whose constants or shapes must not stand in the way of another batch, or of training.
+_ITEMS = {
+    "largest of rows": ([_node("ReduceMax", "x", axes=[-1], keepdims=0)], []),
+    "sums of columns": ([_node("ReduceSum", "x a", keepdims=1)], [("a", np.array([1]))]),
+    "one place": ([_node("Gather", "x i", axis=1)], [("i", np.int64(2))]),
+    "scores": ([_node("Einsum", "x x", equation="bij,bkj->bik")], []),
+    "product with weights": ([_node("Einsum", "x o", equation="bij,jk->kbi")], [("o", _draw(4, 6))]),
+    "every second": ([_node("Slice", "x a b c d")], [(name, np.array([value])) for name, value in zip("abcd", (0, 4, 2, 2))]),
+    "mirrored": ([_node("Pad", "x p", mode="reflect")], [("p", np.array([0, 0, 1, 0, 0, 2]))]),
+}
+
+
+@pytest.mark.parametrize("case", _ITEMS)
+def test_another_batch(case):
+    nodes, weights = _ITEMS[case]
+    net = caffe.onnx.import_model(_model(nodes, (2, 3, 4), weights)).net
+    x = _draw(5, 3, 4)
+    net.blobs["x"].reshape(5, 3, 4)
+    y = net.forward(x=x)["y"].copy()
+    axis = list(y.shape).index(5)
+    net.blobs["x"].reshape(2, 3, 4)
+    assert np.array_equal(net.forward(x=x[1:3])["y"], y.take([1, 2], axis))
+    assert all(param.lr_mult == 0 for layer in net.definition.layer if layer.type == "Parameter" for param in layer.param)
+    assert all(len(layer.param) == 1 for layer in net.definition.layer if layer.type == "Parameter")
+
+
+# Padding that is no part of the pooling that follows, and an x that is multiplied twice.
+_APART = {
+    "crops": [_node("Pad", "x p", "q"), _node("AveragePool", "q", kernel_shape=[2, 2])],
+    "ceil mode": [_node("Pad", "x r", "q"), _node("AveragePool", "q", kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)],
+    "same size": [_node("Pad", "x r", "q"), _node("AveragePool", "q", kernel_shape=[3, 3], auto_pad="SAME_UPPER")],
+    "wide": [_node("Pad", "x w", "q"), _node("AveragePool", "q", kernel_shape=[2, 2])],
+    "x twice": [_node("Mul", "x c", "s"), _node("Erf", "s", "e"), _node("Add", "e o", "t"), _node("Mul", "t x", "u"), _node("Mul", "u x", "v"),
+                _node("Mul", "v h")],
+    "whole numbers": [_node("Mul", "x ten", "s"), _node("Cast", "s", "i", to=TensorProto.INT64), _node("Cast", "i", to=TensorProto.FLOAT)],
+    "flags": [_node("Relu", "x", "s"), _node("Cast", "s", "i", to=TensorProto.BOOL), _node("Cast", "i", to=TensorProto.FLOAT)],
+}
+
+
+@pytest.mark.parametrize("case", _APART)
+def test_patterns_that_only_look_alike(case):
+    weights = [("p", np.array([0, 0, -1, -1, 0, 0, 0, 0])), ("r", np.array([0, 0, 1, 1, 0, 0, 1, 1])), ("w", np.array([0, 0, 2, 2, 0, 0, 0, 0])),
+               ("c", np.float32(np.sqrt(0.5))), ("o", np.float32(1)), ("h", np.float32(0.5)), ("ten", np.float32(10))]
+    used = {name for node in _APART[case] for name in node.input}
+    result = caffe.onnx.import_model(_model(_APART[case], (1, 2, 5, 5), [weight for weight in weights if weight[0] in used]))
+    assert max(result.differences.values()) <= 1e-5
+
+
 _SIZES = {"nearest": "Gather", "linear": "Interp"}
 
 

@@ -169,9 +169,9 @@ def _gelu_of(node):
             return [], None
         other = next((name for name in follower.inputs if name != last.outputs[0]), None)
         constant = node.source.constants.get(other)
-        if follower.operator == "Mul" and other == x:
+        if follower.operator == "Mul" and other == x and not seen_x:
             seen_x = True
-        elif follower.operator == "Mul" and constant is None and node.is_scaled(other, x):
+        elif follower.operator == "Mul" and constant is None and not seen_x and node.is_scaled(other, x):
             seen_x, product, shift = True, product * node.is_scaled(other, x), shift * node.is_scaled(other, x)
         elif constant is None or constant.size != 1 or (follower.operator == "Add" and seen_x):
             return [], None
@@ -186,14 +186,29 @@ def _gelu_of(node):
     return parts, x
 
 
+_INTEGERS = {getattr(TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64)}
 _HALVES = {TensorProto.FLOAT16: 1, TensorProto.BFLOAT16: 2}  # Precision
+
+
+def _are_places(node):
+    """True if the result is read only as positions, which are whole numbers."""
+    readers = node.source.readers.get(node.outputs[0], [])
+    return node.outputs[0] not in node.source.outputs and all(reader.op_type in _BY_PLACES for reader in readers)
+
+
+_BY_PLACES = ("Gather", "ScatterElements", "Scatter")
 
 
 @reads("Cast")
 def cast(node):
-    """Rounds floats to 16 bits; other types hold the same numbers."""
-    kind = _HALVES.get(node.get("to"))
-    if kind is None or node.source.arrays[node.inputs[0]].dtype != np.float32:
+    """Rounds floats to 16 bits, and cuts off what integers do not hold; other types hold the same numbers."""
+    to, kind = node.get("to"), _HALVES.get(node.get("to"))
+    is_float = node.source.arrays[node.inputs[0]].dtype in (np.float16, np.float32, np.float64)
+    if is_float and to == TensorProto.BOOL:
+        formula(node, "1 - (a == 0)")
+    elif is_float and to in _INTEGERS and not _are_places(node):
+        formula(node, "sign(a) * floor(abs(a))")
+    elif kind is None or node.source.arrays[node.inputs[0]].dtype != np.float32:
         node.alias()
     else:
         node.layer("Cast", cast_param={"type": kind})

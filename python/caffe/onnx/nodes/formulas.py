@@ -67,7 +67,9 @@ def formula(node, text):
 
 
 def _pointwise(node):
-    attributes = {name: f"({node.get(name, default)!r})" for name, default in _DEFAULTS.get(node.operator, {}).items()}
+    attributes = {name: node.get(name, default) for name, default in _DEFAULTS.get(node.operator, {}).items()}
+    node.require(all(map(np.isfinite, attributes.values())), f"attributes {attributes}")
+    attributes = {name: f"({value!r})" for name, value in attributes.items()}
     formula(node, _FORMULAS[node.operator].format(**attributes))
 
 
@@ -96,7 +98,7 @@ def reduce(node):
     between = node.outputs[0] if node.get("keepdims", 1) else node.scratch("reduced")
     node.layer("Expression", tops=[between], expression_param={"expr": text, "name": ["a"]})
     if between != node.outputs[0]:
-        node.reshape(between, node.outputs[0], node.top_shape)
+        node.reshape(between, node.outputs[0], node.top_shape, keeps_items=bool(axes) and 0 not in map(node.axis, axes))
 
 
 @reads("LpNormalization")

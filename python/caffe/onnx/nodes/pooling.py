@@ -3,6 +3,7 @@ from math import prod
 
 import numpy as np
 
+from ..._caffe import Unsupported
 from ..layers.pooling import Windows
 from .convolution import pads_of
 from .registry import reads
@@ -113,16 +114,24 @@ def pads_a_pooling(node, begins, ends, value):
     not of that kind."""
     axes = len(node.shape())
     follower = node.follower("AveragePool", "MaxPool")
-    if follower is None or any(begins[:2] + ends[:2]) or any(follower.get("pads", [0])) or axes != 4:
+    if follower is None or any(begins[:2] + ends[:2]) or min(begins + ends) < 0 or axes != 4:
+        return False
+    is_plain = not follower.get("ceil_mode", 0) and follower.get("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+    if not is_plain or any(follower.get("pads", [0])) or set(follower.get("dilations", [1])) != {1} \
+            or any(map(node.is_read, follower.outputs[1:])):
         return False
     is_max = follower.operator == "MaxPool"
     if not (value <= np.finfo(np.float32).min if is_max else value == 0):
         return False
     geometry = _Geometry(list(node.shape()[2:]), list(follower.get("kernel_shape")),
                          list(follower.get("strides", [1] * (axes - 2))), begins[2:], follower.top_shape[2:])
+    try:
+        options = geometry.options(node, "MAX" if is_max else "AVE")
+    except Unsupported:
+        return False
     node.take_in(follower)
     if is_max:
-        node.layer("Pooling", pooling_param=geometry.options(node, "MAX"))
+        node.layer("Pooling", pooling_param=options)
         return True
     divisors = np.full([1] * (axes - 2), prod(geometry.kernel))
     correction = node.follower("Mul")
@@ -170,7 +179,7 @@ def reduce(node):
         else:
             between = node.scratch("pooled")
             _global(node, 1, [between])
-            node.reshape(between, node.outputs[0], node.top_shape)
+            node.reshape(between, node.outputs[0], node.top_shape, keeps_items=True)
         return
     bottom, first = node.inputs[0], count - len(axes)
     if axes != list(range(first, count)):  # the layer Reduction reduces the last axes
@@ -181,4 +190,4 @@ def reduce(node):
     operation = {"ReduceSum": 1, "ReduceL1": 2, "ReduceSumSquare": 3, "ReduceMean": 4}[node.operator]
     node.layer("Reduction", bottoms=[bottom], tops=[between], reduction_param={"operation": operation, "axis": first})
     if not is_last:
-        node.reshape(between, node.outputs[0], node.top_shape)
+        node.reshape(between, node.outputs[0], node.top_shape, keeps_items=0 not in axes)

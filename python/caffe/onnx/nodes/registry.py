@@ -84,6 +84,7 @@ class NodeView:
         name = self.scratch(suffix)
         layer = self.importer.add(self.node, "Parameter", [], [name], [array])
         layer.parameter_param.shape.dim.extend(array.shape)
+        layer.param.add(lr_mult=0, decay_mult=0)  # not trained
         return name
 
     def scratch(self, suffix):
@@ -94,10 +95,10 @@ class NodeView:
         """Makes output 0 an alias of input 0, or of another tensor."""
         self.importer.aliases[self.outputs[0]] = self.inputs[0] if tensor is None else tensor
 
-    def reshape(self, bottom, top, shape):
-        """Reshapes a blob. If the first axis is unchanged, the layer supports other batch sizes."""
+    def reshape(self, bottom, top, shape, keeps_items=False):
+        """Reshapes a blob. If the first axis is unchanged, as it is with keeps_items, the layer supports other batch sizes."""
         first = self.source.arrays[self.inputs[0]].shape[:1] == tuple(shape[:1]) and len(shape) > 1
-        dims = [0, *shape[1:]] if first and bottom == self.inputs[0] else list(shape)
+        dims = [0, *shape[1:]] if first and (keeps_items or bottom == self.inputs[0]) else list(shape)
         layer = self.importer.add(self.node, "Reshape", [bottom], [top])
         layer.reshape_param.shape.dim.extend(dims)
 

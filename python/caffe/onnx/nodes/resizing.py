@@ -17,7 +17,7 @@ def resize(node):
     node.require(len(shape) == 4 and shape[:2] == top[:2], f"resizing from {shape} to {top}")
     mode, centres = node.get("mode", "nearest"), node.get("coordinate_transformation_mode", "half_pixel")
     rounding = node.get("nearest_mode", "round_prefer_floor")
-    if node.operator == "Upsample":
+    if len(node.inputs) == 2 or node.operator == "Upsample":  # before opset 11
         centres, rounding = "asymmetric", "floor"
     if mode == "nearest":
         _nearest(node, centres, rounding)

@@ -10,7 +10,7 @@ def arg_max(node):
         return
     kept = node.scratch("kept")
     node.layer("ArgMax", tops=[kept], argmax_param={"axis": axis})
-    node.reshape(kept, node.outputs[0], node.top_shape)
+    node.reshape(kept, node.outputs[0], node.top_shape, keeps_items=axis != 0)
 
 
 @reads("TopK")

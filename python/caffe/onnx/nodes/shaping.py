@@ -97,8 +97,7 @@ def gather(node):
     if cut == node.inputs[0] and places.ndim == 1:
         node.alias()
     elif cut != node.outputs[0]:
-        layer = node.layer("Reshape", bottoms=[cut])
-        layer.reshape_param.shape.dim.extend(node.top_shape)
+        node.reshape(cut, node.outputs[0], node.top_shape, keeps_items=axis != 0)
 
 
 def _by_index(node, axis):
@@ -168,8 +167,9 @@ def _surround(node, bottom, top, axis, shapes, value):
 
 @reads("Tile", "Expand")
 def tile(node):
+    node.weights(1, "repeats" if node.operator == "Tile" else "extents")
     shape, wanted = node.shape(), node.top_shape
-    bottom, shape = node.inputs[0], (1,) * (len(wanted) - len(shape)) + shape
+    bottom, shape = node.blob_of(0), (1,) * (len(wanted) - len(shape)) + shape
     repeats = [into // extent for into, extent in zip(wanted, shape)]
     axes = [axis for axis, count in enumerate(repeats) if count != 1]
     if len(node.shape()) != len(wanted):
