@@ -210,6 +210,21 @@ def test_the_recipe_for_classes_knows_cifar10(tmp_path):
     assert sum(first[str(images / name)] == int(label) for name, label in truth.items()) >= 170
 
 
+def share_found(scenes, *model):
+    """The share of the objects of scenes/boxes that `caffe detect` finds at their places."""
+    truth = json.loads((scenes / "boxes/instances.json").read_text())
+    files = {one["id"]: scenes / "boxes" / one["file_name"] for one in truth["images"]}
+    answers = json.loads(subprocess.run([BINARIES / "caffe", "detect", *model, *files.values(), "--json"], check=True, text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
+    found = {one["image"]: one["detections"] for one in answers["images"]}
+    hits = 0
+    for thing in truth["annotations"]:
+        left, top, width, height = thing["bbox"]
+        hits += any(box["class"] == thing["category_id"] and abs(box["xmin"] - left) + abs(box["xmax"] - left - width) < 0.3 * width and
+                    abs(box["ymin"] - top) + abs(box["ymax"] - top - height) < 0.3 * height for box in found[str(files[thing["image_id"]])])
+    return hits / len(truth["annotations"])
+
+
 @pytest.mark.parametrize("missing", ["numpy", "PIL"])
 def test_scenes_without_the_packages_are_a_line(tmp_path, missing):
     (tmp_path / f"{missing}.py").write_text("raise ImportError('not here')")
@@ -226,17 +241,7 @@ def test_the_recipe_for_boxes_finds_scenes_it_has_not_seen(workplace, tmp_path):
     recipe = ROOT / "examples/recipes/boxes"
     workplace.run("caffe", "new", scenes / "boxes", f"--output={tmp_path / 'boxes'}")
     assert (tmp_path / "boxes/deploy.prototxt").read_text() == (recipe / "deploy.prototxt").read_text()
-    truth = json.loads((scenes / "boxes/instances.json").read_text())
-    files = {one["id"]: scenes / "boxes" / one["file_name"] for one in truth["images"]}
-    answers = json.loads(subprocess.run([BINARIES / "caffe", "detect", recipe, *files.values(), "--json"], check=True, text=True,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
-    found = {one["image"]: one["detections"] for one in answers["images"]}
-    hits = 0
-    for thing in truth["annotations"]:
-        left, top, width, height = thing["bbox"]
-        hits += any(box["class"] == thing["category_id"] and abs(box["xmin"] - left) + abs(box["xmax"] - left - width) < 0.3 * width and
-                    abs(box["ymin"] - top) + abs(box["ymax"] - top - height) < 0.3 * height for box in found[str(files[thing["image_id"]])])
-    assert hits >= 0.9 * len(truth["annotations"])
+    assert share_found(scenes, recipe) >= 0.9
 
 
 def test_the_recipe_for_masks_colours_scenes_it_has_not_seen(workplace, tmp_path):
@@ -314,18 +319,7 @@ def test_the_detector_of_one_stage_finds_scenes_it_has_not_seen(workplace, tmp_p
     folder = workplace.root = workplace.root / "examples/yolo"
     scenes = tmp_path / "scenes"
     subprocess.run([sys.executable, ROOT / "scripts/make_scenes.py", scenes, "--images=20", "--seed=7"], check=True, stdout=subprocess.DEVNULL)
-    truth = json.loads((scenes / "boxes/instances.json").read_text())
-    files = {one["id"]: scenes / "boxes" / one["file_name"] for one in truth["images"]}
-    answers = json.loads(subprocess.run([BINARIES / "caffe", "detect", folder / "deploy.prototxt", f"--weights={folder / 'yolo.caffemodel'}",
-                                         *files.values(), "--json"], check=True, text=True, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL).stdout)
-    found = {one["image"]: one["detections"] for one in answers["images"]}
-    hits = 0
-    for thing in truth["annotations"]:
-        left, top, width, height = thing["bbox"]
-        hits += any(box["class"] == thing["category_id"] and abs(box["xmin"] - left) + abs(box["xmax"] - left - width) < 0.3 * width and
-                    abs(box["ymin"] - top) + abs(box["ymax"] - top - height) < 0.3 * height for box in found[str(files[thing["image_id"]])])
-    assert hits >= 0.8 * len(truth["annotations"])
+    assert share_found(scenes, folder / "deploy.prototxt", f"--weights={folder / 'yolo.caffemodel'}") >= 0.8
     shutil.rmtree(folder / "scenes", ignore_errors=True)  # the checkout's, if there are some
     workplace.run("caffe", "new", scenes / "boxes", f"--output={folder / 'scenes'}")
     log = workplace.run("caffe", "train", folder, "--set", "max_iter=2", "--set", "test_interval=2", "--set", "test_iter=1", "--set", "display=1")
