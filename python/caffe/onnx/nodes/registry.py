@@ -87,6 +87,11 @@ class NodeView:
         layer.param.add(lr_mult=0, decay_mult=0)  # not trained
         return name
 
+    def pick(self, bottom, top, axis, places):
+        """Copies the elements at these positions of an axis; there must be one at least."""
+        held = self.hold(np.asarray(places), f"places{axis}")
+        self.layer("Gather", bottoms=[bottom, held], tops=[top], gather_param={"axis": axis})
+
     def scratch(self, suffix):
         """A name for a blob that is not in the model."""
         return f"{next(name for name in self.outputs if name)}_{suffix}"

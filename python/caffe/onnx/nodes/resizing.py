@@ -40,7 +40,7 @@ def _nearest(node, centres, rounding):
     bottom = node.inputs[0]
     for axis, place in ((2, places[0]), (3, places[1])):
         result = node.outputs[0] if axis == 3 else node.scratch("rows")
-        node.layer("Gather", bottoms=[bottom, node.hold(place, f"places{axis}")], tops=[result], gather_param={"axis": axis})
+        node.pick(bottom, result, axis, place)
         bottom = result
 
 

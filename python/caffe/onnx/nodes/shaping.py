@@ -73,7 +73,9 @@ def slice_(node):
         elif step == 1 and end > start:
             _cut(node, bottom, top, axis, (start, end, shape[axis]))
         else:
-            _pick(node, bottom, top, axis, range(start, end, step))
+            places = range(start, end, step)
+            node.require(len(places) > 0, "an empty result")
+            node.pick(bottom, top, axis, places)
         bottom = top
 
 
@@ -87,7 +89,7 @@ def gather(node):
         return
     first = int(places.ravel()[0]) % extent
     if not np.array_equal(places.ravel() % extent, first + np.arange(places.size)):
-        node.layer("Gather", bottoms=[node.inputs[0], node.hold(places)], gather_param={"axis": axis})
+        node.pick(node.inputs[0], node.outputs[0], axis, places)
         return
     cut = node.outputs[0] if places.ndim == 1 else node.scratch("cut")
     if places.size == extent:
@@ -119,12 +121,6 @@ def _cut(node, bottom, top, axis, part):
     node.layer("Silence", bottoms=[name for name in tops if name != top], tops=[])
 
 
-def _pick(node, bottom, top, axis, places):
-    """Elements at any positions along an axis."""
-    node.require(len(places) > 0, "an empty result")
-    node.layer("Gather", bottoms=[bottom, node.hold(np.asarray(places), f"places{axis}")], tops=[top], gather_param={"axis": axis})
-
-
 @reads("Pad")
 def pad(node):
     pads = list(node.get("pads", [])) or node.weights(1, "extents").tolist()
@@ -144,9 +140,10 @@ def pad(node):
         if mode == "constant" and min(begins[axis], ends[axis]) >= 0:
             _surround(node, bottom, top, axis, [[*shape[:axis], extent, *shape[axis + 1:]] for extent in (begins[axis], ends[axis])], value)
         else:
+            node.require(len(places) > 0, "an empty result")
             node.require(mode in _BEYOND or (places.min() >= 0 and places.max() < shape[axis]),
                          f"padding by mode {mode}, which also cuts off")
-            _pick(node, bottom, top, axis, _BEYOND.get(mode, lambda k, _: k)(places, shape[axis]))
+            node.pick(bottom, top, axis, _BEYOND.get(mode, lambda k, _: k)(places, shape[axis]))
         shape[axis], bottom = len(places), top
 
 
