@@ -35,11 +35,8 @@ def einsum(node):
             turned = node.scratch(f"{name}_turned")
             node.layer("Permute", bottoms=[bottom], tops=[turned], permute_param={"order": order})
             bottom = turned
-        return shaped(bottom, sizes(parts), node.scratch(f"{name}_matrices"))
-
-    def shaped(bottom, shape, top):
-        layer = node.layer("Reshape", bottoms=[bottom], tops=[top])
-        layer.reshape_param.shape.dim.extend(shape)
+        top = node.scratch(f"{name}_matrices")
+        node.set_shape(bottom, top, sizes(parts))
         return top
 
     product = node.scratch("product")
@@ -47,6 +44,7 @@ def einsum(node):
                tops=[product])
     letters = batch + rows + columns
     order = [letters.index(letter) for letter in result]
-    whole = shaped(product, sizes(letters), node.outputs[0] if order == sorted(order) else node.scratch("whole"))
+    whole = node.outputs[0] if order == sorted(order) else node.scratch("whole")
+    node.set_shape(product, whole, sizes(letters))
     if whole != node.outputs[0]:
         node.layer("Permute", bottoms=[whole], permute_param={"order": order})

@@ -104,8 +104,11 @@ class NodeView:
         """Reshapes a blob. If the first axis is unchanged, as it is with keeps_items, the layer supports other batch sizes."""
         first = self.source.arrays[self.inputs[0]].shape[:1] == tuple(shape[:1]) and len(shape) > 1
         dims = [0, *shape[1:]] if first and (keeps_items or bottom == self.inputs[0]) else list(shape)
-        layer = self.importer.add(self.node, "Reshape", [bottom], [top])
-        layer.reshape_param.shape.dim.extend(dims)
+        self.set_shape(bottom, top, dims)
+
+    def set_shape(self, bottom, top, dims):
+        """Reshapes a blob to these dims, of which one may be -1 to be inferred, as in reshape_param."""
+        self.layer("Reshape", bottoms=[bottom], tops=[top]).reshape_param.shape.dim.extend(dims)
 
     def source_node(self, tensor):
         """The node that computes a tensor, or None."""

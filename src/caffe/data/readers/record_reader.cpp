@@ -43,11 +43,12 @@ std::string Alternatives(Text&& text) {
   return all;
 }
 
-bool HoldsDatabase(const std::filesystem::path& folder) {
-  return std::any_of(Databases().begin(), Databases().end(), [&](const auto& known) {
-    const char* const marker = known.second.marker;
-    return marker != nullptr && !IsMissing(folder / marker);
-  });
+// The kind of database that a folder is, by its marker; null if it is none.
+const Database* DatabaseIn(const std::filesystem::path& folder) {
+  for (const auto& [name, database] : Databases()) {
+    if (database.marker != nullptr && !IsMissing(folder / database.marker)) return &database;
+  }
+  return nullptr;
 }
 
 // The databases in the folders of `path` and in theirs, as in a model's folder: "a or b", sorted.
@@ -62,7 +63,7 @@ std::string DatabasesBelow(const std::string& path) {
        entry.increment(error)) {
     if (++entries > kMostEntries) return "";
     if (!entry->is_directory(error)) continue;
-    if (HoldsDatabase(entry->path())) found.insert(entry->path().string());
+    if (DatabaseIn(entry->path()) != nullptr) found.insert(entry->path().string());
     if (entry.depth() == 1) entry.disable_recursion_pending();
   }
   if (found.size() > kMostNamed) return "";
@@ -79,11 +80,7 @@ DatabaseRegistrar::DatabaseRegistrar(const std::string& name, const Database& da
 }
 
 std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path) {
-  for (const auto& [name, database] : Databases()) {
-    if (database.marker != nullptr && !IsMissing(std::filesystem::path(path) / database.marker)) {
-      return database.open(path);
-    }
-  }
+  if (const Database* database = DatabaseIn(path)) return database->open(path);
   // The backend is often left at its default, so the default says nothing about the intention.
   if (backend != DataParameter().backend()) return DatabaseOf(backend).open(path);
   const std::string names = Alternatives([](const std::string& name, const Database& database) {
