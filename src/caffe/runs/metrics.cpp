@@ -2,12 +2,10 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
-#include <numeric>
 
+#include "caffe/core/value_range.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/utf8.hpp"
 
@@ -25,18 +23,12 @@ Metrics Make(const char* event, int iteration) {
 // An output of more values, such as a map of scores, is recorded by its range.
 constexpr size_t kMostValues = 128;
 
-// All three are NaN if a value is.
 void AddRange(const OutputReport& output, Metrics* metrics) {
-  const std::vector<float>& values = output.values;
-  const auto nan =
-      std::find_if(values.begin(), values.end(), [](float x) { return std::isnan(x); });
-  auto [least, most] = std::minmax_element(values.begin(), values.end());
-  if (nan != values.end()) least = most = nan;
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  const ValueRange range = RangeOf(output.values);
   auto& numbers = *metrics->mutable_outputs();
-  numbers[output.name + "[smallest]"] = *least;
-  numbers[output.name + "[mean]"] = static_cast<float>(sum / static_cast<double>(values.size()));
-  numbers[output.name + "[largest]"] = *most;
+  numbers[output.name + "[smallest]"] = range.smallest;
+  numbers[output.name + "[mean]"] = range.mean;
+  numbers[output.name + "[largest]"] = range.largest;
 }
 
 void AddOutputs(const std::vector<OutputReport>& outputs, Metrics* metrics) {

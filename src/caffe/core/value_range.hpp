@@ -1,0 +1,25 @@
+// Smallest, mean and largest of many numbers.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+namespace caffe {
+
+struct ValueRange {
+  float smallest = 0, mean = 0, largest = 0;
+};
+
+// All three are NaN if a value is. `values` must not be empty.
+inline ValueRange RangeOf(const std::vector<float>& values) {
+  const auto nan =
+      std::find_if(values.begin(), values.end(), [](float x) { return std::isnan(x); });
+  if (nan != values.end()) return {*nan, *nan, *nan};
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return {*least, static_cast<float>(sum / static_cast<double>(values.size())), *most};
+}
+
+}  // namespace caffe
