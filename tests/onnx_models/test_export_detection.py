@@ -67,6 +67,13 @@ def test_nothing_detected_is_no_row():
     assert rows["out"].shape == (1, 1, 0, 7)
 
 
+@pytest.mark.parametrize("option", ["top_k: 0", "top_k: 1"])
+def test_no_more_candidates_than_top_k(option):
+    report = caffe.onnx.export(_head((option, "")), check=False)
+    rows = caffe.onnx.run(report.model, {name: np.ones(shape, np.float32) for name, shape in report.inputs.items()})["out"]
+    assert (rows.shape[2] > 0) == (option != "top_k: 0")
+
+
 def test_raw_heads():
     net = _head(("", ""))
     report = caffe.onnx.export(net, detection="raw", check=True)
@@ -74,7 +81,10 @@ def test_raw_heads():
     assert report.left_out == {"out": "raw heads were asked for"}
 
 
-@pytest.mark.parametrize("options, text", [(("eta: 0.9", ""), "one threshold for all boxes")])
-def test_what_it_cannot_express(options, text):
+@pytest.mark.parametrize("options, classes, text", [
+    (("eta: 0.9", ""), 4, "one threshold for all boxes"),
+    (("", ""), 1, "num_classes: 1, of which background_label_id: 0 is the only one"),
+])
+def test_what_it_cannot_express(options, classes, text):
     with pytest.raises(caffe.Unsupported, match=text):
-        caffe.onnx.export(_head(options))
+        caffe.onnx.export(_head(options, classes=classes))

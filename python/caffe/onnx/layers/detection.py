@@ -30,6 +30,8 @@ class _Head:
         self.priors = priors.reshape(2, -1, 4).astype(np.float32)
         self.count, self.classes, self.items = self.priors.shape[1], options.num_classes, layer.shape[0]
         self.labels = [label for label in range(self.classes) if label != options.background_label_id]
+        if not self.labels:
+            layer.refuse(f"num_classes: {self.classes}, of which background_label_id: {options.background_label_id} is the only one")
         locations = 1 if options.share_location else self.classes
         codes = onnx.reshape(layer.bottoms[0], [self.items, self.count, locations, 4])
         self.boxes = self._decoded(codes)  # (items, priors, locations, 4)
@@ -61,9 +63,11 @@ class _Head:
         nms, onnx = self.options.nms_param, self.onnx
         if not nms.HasField("top_k") or not 0 <= nms.top_k < self.count:
             return scores
+        lowest = onnx.constant(np.finfo(np.float32).min)
+        if nms.top_k == 0:
+            return onnx.op("Min", scores, lowest)
         values, _ = onnx.op("TopK", scores, onnx.integers([nms.top_k]), outputs=2, axis=2)
         least = onnx.slice(values, [nms.top_k - 1], [nms.top_k], [2])
-        lowest = onnx.constant(np.finfo(np.float32).min)
         is_worse = onnx.op("Less", scores, least)
         return onnx.op("Where", is_worse, lowest, scores)
 
