@@ -55,6 +55,14 @@ def test_a_turned_photograph_is_upright_under_its_boxes(folder, monkeypatch):
     assert square == pytest.approx(labels[0][3:7], abs=0.04) == [0.1, 0.1, 0.5, 0.4]
 
 
+def test_a_program_that_is_not_there_is_named(folder):
+    for number in range(4):
+        voc_note(picture(folder / "scenes" / f"{number}.jpg"))
+    with pytest.raises(caffe.Error, match="bin/convert_annoset: No such file or directory: the program is installed in the folder of `caffe`"):
+        make(folder / "scenes", folder / "m", Wishes(side=64), folder / "bin" / "caffe")
+    assert not (folder / "m").exists()
+
+
 @pytest.mark.parametrize("mode", ["L", "LA", "RGBA", "I;16", "P"])
 def test_images_with_boxes_of_other_pixels(folder, monkeypatch, mode):
     for number in range(3):

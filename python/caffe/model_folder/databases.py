@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .. import Error, InvalidArgument
 from .._output import holding_signals
@@ -26,8 +26,7 @@ def completed(program: Path, *words: object, cwd: Optional[Path] = None) -> subp
     process = None
     try:
         with holding_signals():
-            process = subprocess.Popen([str(program), *texts], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
-                                       errors="surrogateescape", cwd=cwd)
+            process = _started([str(program), *texts], cwd)
         output, errors = process.communicate()
     except BaseException:
         if process:
@@ -35,6 +34,14 @@ def completed(program: Path, *words: object, cwd: Optional[Path] = None) -> subp
             process.wait()
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def _started(words: List[str], cwd: Optional[Path]) -> subprocess.Popen:
+    try:
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+                                errors="surrogateescape", cwd=cwd)
+    except OSError as error:
+        raise Error(f"{words[0]}: {error.strerror}: the program is installed in the folder of `caffe`; install Cortado again") from error
 
 
 def require_success(done: subprocess.CompletedProcess) -> None:
