@@ -4,20 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <thread>
+
+#include "caffe/core/control_groups.hpp"
 
 namespace caffe {
 namespace {
-
-std::string TextOfFile(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
 
 // Parses "max 100000" or "150000 100000": quota and period, both in microseconds.
 std::optional<double> LimitOf(const std::string& quota_and_period) {
@@ -33,22 +27,6 @@ std::optional<double> LimitOfFolder(const std::filesystem::path& folder) {
                  TextOfFile(folder / "cpu.cfs_period_us"));
 }
 
-// Mount point of the controllers "cpu,cpuacct" in "4:cpu,cpuacct:/docker/1234", or of version 2's
-// "0::/user.slice".
-std::optional<std::filesystem::path> MountOf(const std::string& controllers,
-                                             const std::filesystem::path& root) {
-  if (controllers.empty()) return root;
-  std::istringstream names(controllers);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (name != "cpu") continue;
-    // Some systems list the controllers in another order than the folder's name; then "cpu" is a
-    // link to that folder.
-    std::error_code ignored;
-    return std::filesystem::exists(root / controllers, ignored) ? root / controllers : root / name;
-  }
-  return std::nullopt;
-}
-
 int ProcessorsOfAffinity() {
   cpu_set_t usable;
   if (::sched_getaffinity(0, sizeof(usable), &usable) == 0) return CPU_COUNT(&usable);
@@ -60,23 +38,10 @@ int ProcessorsOfAffinity() {
 std::optional<double> ProcessorsOfGroups(std::string_view groups,
                                          const std::filesystem::path& root) {
   std::optional<double> least;
-  std::istringstream lines{std::string(groups)};
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const auto mount = MountOf(line.substr(first + 1, second - first - 1), root);
-    if (!mount) continue;
-    // In a container the names may be the host's, while the container sees only its own group, as
-    // the root.
-    std::filesystem::path group =
-        std::filesystem::path(line.substr(second + 1)).relative_path().lexically_normal();
-    while (true) {
-      const auto limit = LimitOfFolder(*mount / group);
-      if (limit && (!least || *limit < *least)) least = limit;
-      if (group.empty()) break;
-      group = group.parent_path();
-    }
-  }
+  VisitControlGroups(groups, root, "cpu", [&least](const std::filesystem::path& folder) {
+    const auto limit = LimitOfFolder(folder);
+    if (limit && (!least || *limit < *least)) least = limit;
+  });
   return least;
 }
 

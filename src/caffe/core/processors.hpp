@@ -17,9 +17,8 @@ CAFFE_EXPORT int UsableProcessors();
 std::optional<double> ProcessorTime();
 
 // The smallest limit, in processors, of the control groups and all their ancestors; nothing if
-// there is none. `groups`: the text of /proc/self/cgroup. `root`: where they are mounted, as
-// version 1 (Linux, Documentation/scheduler/sched-bwc) or 2 (Documentation/admin-guide/cgroup-v2,
-// "cpu.max").
+// there is none (version 1: Linux, Documentation/scheduler/sched-bwc; 2: "cpu.max"). `groups` and
+// `root`: see VisitControlGroups().
 std::optional<double> ProcessorsOfGroups(std::string_view groups,
                                          const std::filesystem::path& root);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "caffe/core/address_sanitizer.hpp"
+#include "caffe/core/available_memory.hpp"
 #include "caffe/core/processors.hpp"
 #include "caffe/cpu/processor.hpp"
 #include "caffe/device/device.hpp"
@@ -61,6 +62,7 @@ class CpuDevice final : public Device {
     return {memory, [bytes](void* p) { munmap(p, bytes); }};
   }
 
+  std::optional<size_t> FreeBytes() override { return AvailableMemory(); }
   bool is_host_accessible() const override { return true; }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
     std::copy_n(static_cast<const char*>(device), bytes, static_cast<char*>(host));

@@ -3,10 +3,10 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <numeric>
 
+#include "caffe/core/available_memory.hpp"
 #include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 
@@ -14,16 +14,6 @@ namespace caffe::data {
 namespace {
 
 constexpr size_t kCacheBlockBytes = size_t{16} << 20;
-
-// Memory available without swapping, or 0 if unknown.
-uint64_t AvailableMemoryBytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  for (uint64_t kibibytes; file >> name >> kibibytes; file.ignore(64, '\n')) {
-    if (name == "MemAvailable:") return kibibytes * 1024;
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -96,10 +86,10 @@ Record RecordSequence::RecordAt(uint64_t index) {
 bool RecordSequence::FitsInMemory() const {
   uint64_t bytes = 0;
   for (const Record& record : records_) bytes += record.value.size();
-  const uint64_t available = AvailableMemoryBytes();
-  if (available == 0 || bytes < available / 10 * 8) return true;
+  const std::optional<uint64_t> available = AvailableMemory();
+  if (!available || bytes < *available / 10 * 8) return true;
   LOG(WARNING) << options_.source << ": not cached: its records have " << (bytes >> 20)
-               << " MiB, but only " << (available >> 20) << " MiB of memory are available";
+               << " MiB, but only " << (*available >> 20) << " MiB of memory are available";
   return false;
 }
 

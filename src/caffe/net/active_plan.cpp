@@ -84,7 +84,11 @@ void ActivePlan::Reshape() {
 void ActivePlan::SwitchTo(const PlanKey& key) {
   std::optional<PlanCache::Entry> known = cache_.Take(key);
   std::optional<Plan> compiled;
-  if (!known) compiled = CompileFor(key, source_.layers.size());
+  if (!known) {
+    compiled = CompileFor(key, source_.layers.size());
+    if (source_.options.allocate)
+      NetMemory::CheckFitsInstead(source_, *compiled->graph, *plan_.graph);
+  }
   ProgramMemory::Blocks memory = executor_->ReleaseMemory();
   if (IsOfWholeNet()) cache_.Put({std::move(plan_), std::move(executor_)});
   if (known) {

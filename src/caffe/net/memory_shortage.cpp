@@ -27,12 +27,12 @@ std::string WhatFits(const MemoryNeed& need, int64_t free_bytes, int64_t batch) 
 
 std::string MemoryShortage(const MemoryNeed& need, int64_t free_bytes, int64_t batch) {
   if (need.total() <= free_bytes) return "";
-  return StrCat("the plan needs ", Gibibytes(need.total()), " (activations ",
+  return StrCat("the plan needs ", Gibibytes(need.total()), " (activations and blobs ",
                 Gibibytes(need.activations), ", workspace ", Gibibytes(need.workspace),
-                ", parameters and blobs ", Gibibytes(need.persistent),
+                ", parameters ", Gibibytes(need.persistent),
                 need.reserved == 0 ? "" : ", drivers and libraries about ",
-                need.reserved == 0 ? "" : Gibibytes(need.reserved), ") but ",
-                Gibibytes(free_bytes), " are free; ", WhatFits(need, free_bytes, batch));
+                need.reserved == 0 ? "" : Gibibytes(need.reserved), ") but ", Gibibytes(free_bytes),
+                " are free; ", WhatFits(need, free_bytes, batch));
 }
 
 }  // namespace caffe

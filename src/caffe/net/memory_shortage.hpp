@@ -8,9 +8,9 @@ namespace caffe {
 
 // Bytes that a plan takes, or that others take while it runs.
 struct MemoryNeed {
-  int64_t activations = 0;  // grow with the batch
+  int64_t activations = 0;  // and blobs: they grow with the batch
   int64_t workspace = 0;
-  int64_t persistent = 0;  // parameters, gradients, kept blobs
+  int64_t persistent = 0;  // parameters, gradients, states
   int64_t reserved = 0;    // for drivers and libraries, an estimate
   int64_t total() const { return activations + workspace + persistent + reserved; }
 };

@@ -5,6 +5,7 @@
 #include "caffe/device/reserved_memory.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net/memory_shortage.hpp"
+#include "caffe/net/plan.hpp"
 
 namespace caffe {
 
@@ -33,35 +34,65 @@ Bindings NetMemory::Bind(const Graph& graph, bool keep_all) {
   return bindings;
 }
 
-int64_t NetMemory::PersistentBytes(const Graph& graph) {
-  int64_t bytes = 0;
+namespace {
+
+bool IsOutsideTheArena(const Value& value) {
+  return value.owner == nullptr && (value.kind != ValueKind::kActivation || value.is_kept);
+}
+
+// What outlives a run: memory of blobs, which grows with the batch, and other.
+struct OutlivingBytes {
+  int64_t blobs = 0, other = 0;
+};
+
+OutlivingBytes BytesOutsideTheArena(const Graph& graph) {
+  OutlivingBytes bytes;
   for (const Value& value : graph.values()) {
-    const bool is_outside = value.kind != ValueKind::kActivation || value.is_kept;
-    if (is_outside && value.owner == nullptr) bytes += static_cast<int64_t>(value.desc.bytes());
+    if (!IsOutsideTheArena(value)) continue;
+    const bool is_blob = value.kind == ValueKind::kActivation || value.kind == ValueKind::kExternal;
+    (is_blob ? bytes.blobs : bytes.other) += static_cast<int64_t>(value.desc.bytes());
   }
   return bytes;
 }
 
-void NetMemory::CheckFits(const NetSource& source, const Graph& graph) {
-  const std::optional<size_t> free = source.device->FreeBytes();
-  if (!free) return;
-  int64_t batch = 0;
-  for (const LayerCall& call : graph.calls) {
-    const bool is_source = call.bottoms.empty() && !call.tops.empty();
-    if (is_source && batch == 0) batch = call.tops[0]->desc.shape.LegacyExtent(0);
-  }
-  const size_t reserved = ReservedBytes(*source.device, source.options.ranks);
-  const MemoryNeed need{graph.arena_bytes, graph.workspace_bytes, PersistentBytes(graph),
-                        static_cast<int64_t>(reserved)};
-  const std::string shortage = MemoryShortage(need, static_cast<int64_t>(*free), batch);
+void Check(const NetSource& source, const MemoryNeed& need, int64_t free, int64_t batch) {
+  const std::string shortage = MemoryShortage(need, free, batch);
   if (shortage.empty()) return;
   const std::string where =
       StrCat("net '", source.param.name(), "' (", Phase_Name(source.param.state().phase()), ") on ",
              source.device->description());
   // Only a warning: the reserved part is an estimate, and an earlier net may already have taken it.
-  if (need.total() - need.reserved > static_cast<int64_t>(*free))
+  if (need.total() - need.reserved > free)
     throw DeviceError(StrCat(where, ": out of memory: ", shortage));
   LOG(WARNING) << where << ": memory may run out: " << shortage;
+}
+
+}  // namespace
+
+int64_t NetMemory::PersistentBytes(const Graph& graph) {
+  const OutlivingBytes bytes = BytesOutsideTheArena(graph);
+  return bytes.blobs + bytes.other;
+}
+
+void NetMemory::CheckFits(const NetSource& source, const Graph& graph) {
+  const std::optional<size_t> free = source.device->FreeBytes();
+  if (!free) return;
+  const OutlivingBytes outliving = BytesOutsideTheArena(graph);
+  const size_t reserved = ReservedBytes(*source.device, source.options.ranks);
+  Check(source,
+        {graph.arena_bytes + outliving.blobs, graph.workspace_bytes, outliving.other,
+         static_cast<int64_t>(reserved)},
+        static_cast<int64_t>(*free), BatchOf(graph));
+}
+
+void NetMemory::CheckFitsInstead(const NetSource& source, const Graph& graph,
+                                 const Graph& current) {
+  const std::optional<size_t> free = source.device->FreeBytes();
+  if (!free) return;
+  const int64_t given_back =
+      current.arena_bytes + current.workspace_bytes + BytesOutsideTheArena(current).blobs;
+  Check(source, {graph.arena_bytes + BytesOutsideTheArena(graph).blobs, graph.workspace_bytes},
+        static_cast<int64_t>(*free) + given_back, BatchOf(graph));
 }
 
 }  // namespace caffe

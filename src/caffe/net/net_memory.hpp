@@ -21,6 +21,8 @@ struct NetMemory {
   static int64_t PersistentBytes(const Graph& graph);
   // Throws DeviceError if the plan will take more memory than the device has free.
   static void CheckFits(const NetSource& source, const Graph& graph);
+  // The same for a plan that will take the place of the current one, for inputs of other shapes.
+  static void CheckFitsInstead(const NetSource& source, const Graph& graph, const Graph& current);
 
   std::shared_ptr<Device> device;
   NetBlobs blobs;

@@ -89,6 +89,13 @@ Plan FewestWithin(int64_t limit, const NetSource& source, const PlanKey& key, Pl
 
 }  // namespace
 
+int64_t BatchOf(const Graph& graph) {
+  for (const LayerCall& call : graph.calls) {
+    if (call.bottoms.empty() && !call.tops.empty()) return call.tops[0]->desc.shape.LegacyExtent(0);
+  }
+  return 0;
+}
+
 PrecisionDefaults DefaultsOf(const NetParameter& param, Precision precision) {
   const bool has_own = param.has_default_forward_type() || param.has_default_backward_type() ||
                        param.has_default_forward_math() || param.has_default_backward_math();

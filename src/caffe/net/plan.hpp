@@ -46,6 +46,9 @@ PrecisionDefaults DefaultsOf(const NetParameter& param, Precision precision);
 // options allow.
 Plan CompilePlan(const NetSource& source, const PlanKey& key, size_t num_layers);
 
+// Extent of the first axis of the first input; 0 if the net has no input.
+int64_t BatchOf(const Graph& graph);
+
 // Memory of a plan, with `solver_states` tensors for each parameter.
 PlanMemory MemoryOf(const Graph& graph, int solver_states);
 

@@ -16,13 +16,6 @@ namespace {
 // data.
 constexpr int64_t kCacheBytes = int64_t{32} << 20;
 
-int64_t BatchOf(const Graph& graph) {
-  for (const LayerCall& call : graph.calls) {
-    if (call.bottoms.empty() && !call.tops.empty()) return call.tops[0]->desc.shape.LegacyExtent(0);
-  }
-  return 0;
-}
-
 }  // namespace
 
 PlanTimes AddUpTimes(const Net& net, const std::function<double(const Node&)>& milliseconds) {
