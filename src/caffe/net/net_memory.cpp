@@ -40,7 +40,7 @@ bool IsOutsideTheArena(const Value& value) {
   return value.owner == nullptr && (value.kind != ValueKind::kActivation || value.is_kept);
 }
 
-// What outlives a run: memory of blobs, which grows with the batch, and other.
+// Memory that outlives a run. That of blobs grows with the batch.
 struct OutlivingBytes {
   int64_t blobs = 0, other = 0;
 };

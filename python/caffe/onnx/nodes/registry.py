@@ -107,7 +107,7 @@ class NodeView:
         self.set_shape(bottom, top, dims)
 
     def set_shape(self, bottom, top, dims):
-        """Reshapes a blob to these dims, of which one may be -1 to be inferred, as in reshape_param."""
+        """Reshapes a blob to these dims. One may be -1, to be inferred."""
         self.layer("Reshape", bottoms=[bottom], tops=[top]).reshape_param.shape.dim.extend(dims)
 
     def source_node(self, tensor):
