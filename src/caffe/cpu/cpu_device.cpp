@@ -41,8 +41,8 @@ class CpuDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kCpu; }
   std::string description() const override {
-    return StrCat(ModelName(), ", ", num_threads(), " threads, ", InstructionSet(),
-                  DescriptionParts());
+    return StrCat(ModelName(), ", ", num_threads(), " threads, ",
+                  NameOf(InstructionsOfThisProcessor()), DescriptionParts());
   }
   int num_threads() const override { return omp_get_max_threads(); }
   void MakeCurrent() override { TakeUsableProcessors(); }
