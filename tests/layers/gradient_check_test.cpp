@@ -385,6 +385,21 @@ std::vector<GradientCase> Cases() {
     stacked(type, "Stacked", "");
     stacked(type, "StackedStatic", " 2x5");
   }
+  const auto projected = [&](const std::string& name, const std::string& inputs,
+                             const std::string& options) {
+    std::string bottoms;
+    for (size_t i = 1; i < Words(inputs).size(); ++i) bottoms += StrCat("bottom: 'x", i, "' ");
+    add({name, inputs,
+         StrCat("layer { name: 'l' type: 'LSTM' bottom: 'x0' bottom: 'c0' ", bottoms,
+                "top: 'y' top: 'h' top: 'c' recurrent_param { expose_hidden: true "
+                "backprop_states: true num_output: 4 projection_size: 2 ",
+                options, kGaussian, "} }"),
+         -1, 1, 0, "3x2"})
+        .classes = 2;
+  };
+  projected("LSTMProjected", "3x2x4 1x2x2 1x2x4", "");
+  projected("LSTMProjectedStackedStatic", "3x2x4 2x5 4x2x2 4x2x4",
+            "num_layers: 2 bidirectional: true ");
   const std::string three = "bottom: 'x0' bottom: 'x1' bottom: 'x2' ";
   const auto attention = [&](const std::string& name, const std::string& inputs,
                              const std::string& mask, const std::string& options) {

@@ -145,6 +145,11 @@ CASES = {
     "LSTM of two layers with states and a static input": (
         [(4, 2, 3), (4, 2), (2, 6), (2, 2, 5), (2, 2, 5)],
         one_layer("LSTM", 5, "recurrent_param { num_output: 5 num_layers: 2 expose_hidden: true }", "yhc")),
+    "LSTM with projections": (
+        [(4, 2, 3), (4, 2)], one_layer("LSTM", 2, "recurrent_param { num_output: 5 projection_size: 2 num_layers: 2 bidirectional: true }")),
+    "LSTM with a projection and states": (
+        [(4, 2, 3), (4, 2), (1, 2, 3), (1, 2, 5)],
+        one_layer("LSTM", 4, "recurrent_param { num_output: 5 projection_size: 3 expose_hidden: true }", "yhc")),
     "GRU in both directions with states": (
         [(4, 2, 3), (4, 2), (2, 2, 5)], one_layer("GRU", 3, "recurrent_param { num_output: 5 bidirectional: true expose_hidden: true }", "yh")),
     "GRU in both directions without cont": ([(1, 2, 3)], one_layer("GRU", 1, "recurrent_param { num_output: 5 bidirectional: true }")),

@@ -159,6 +159,7 @@ def net_of_a_layer(folder, layer, *shapes):
 
 @pytest.mark.parametrize("layer, shapes", [
     ("type: 'LSTM' bottom: 'x0' bottom: 'x1' recurrent_param { num_output: 4 num_layers: 2 bidirectional: true }", [(5, 2, 3), (5, 2)]),
+    ("type: 'LSTM' bottom: 'x0' bottom: 'x1' recurrent_param { num_output: 4 projection_size: 2 bidirectional: true }", [(5, 2, 3), (5, 2)]),
     ("type: 'GRU' bottom: 'x0' recurrent_param { num_output: 4 bidirectional: true }", [(5, 2, 3)]),
     ("type: 'RNN' bottom: 'x0' bottom: 'x1' recurrent_param { num_output: 4 }", [(5, 2, 3), (5, 2)]),
     ("type: 'GroupNorm' bottom: 'x0' group_norm_param { num_groups: 2 }", [(2, 4, 5, 3)]),

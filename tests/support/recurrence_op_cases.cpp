@@ -4,24 +4,27 @@
 namespace caffe::testing {
 namespace {
 
-// Operands of a recurrence of a size.
+// Operands of a recurrence of a size. `h_rows` and `h_state`: those of h.
 struct Operands {
   ops::Recurrence sizes;
-  CaseOperand rows, state, cont;
+  CaseOperand rows, state, cont, h_rows, h_state;
 
   explicit Operands(const ops::Recurrence& recurrence)
       : sizes(recurrence),
         rows(T({sizes.steps * sizes.items, sizes.width})),
         state(T({sizes.items, sizes.width}).Wide()),
-        cont(T({sizes.steps, sizes.items}).Wide().Labels(2)) {}
+        cont(T({sizes.steps, sizes.items}).Wide().Labels(2)),
+        h_rows(T({sizes.steps * sizes.items, sizes.h_width()})),
+        h_state(T({sizes.items, sizes.h_width()}).Wide()) {}
 
   CaseOperand Gates(int64_t gates) const {
     return T({sizes.steps * sizes.items, gates * sizes.width});
   }
   // Small, so that steps do not amplify the rounding of those before them.
   CaseOperand Weights(int64_t gates) const {
-    return T({gates * sizes.width, sizes.width}).In(-0.2, 0.2);
+    return T({gates * sizes.width, sizes.h_width()}).In(-0.2, 0.2);
   }
+  CaseOperand Projection() const { return T({sizes.projection, sizes.width}).In(-0.4, 0.4); }
 };
 
 }  // namespace
@@ -70,6 +73,29 @@ void AddRecurrenceCases(std::vector<OpCase>* cases) {
         {w, x.cont, x.state, x.rows, x.rows, x.state}, {x.rows, x.rows, x.state});
     add("RnnStepsGradAlone" + suffix, ops::RnnStepsGrad{sizes}, {w, none, none, x.rows, x.rows},
         {x.rows, x.rows});
+  }
+  for (const ops::Recurrence& sizes : std::vector<ops::Recurrence>{{4, 3, 5, false, 2},
+                                                                   {1, 17, 40, false, 32},
+                                                                   {5, 2, 34, true, 6},
+                                                                   {1, 4, 6, false, 1},
+                                                                   {3, 2, 36, true, 35}}) {
+    const Operands x(sizes);
+    const std::string suffix = StrCat("Projected", sizes.steps, "x", sizes.items, "x", sizes.width,
+                                      "To", sizes.projection, sizes.reverse ? "Reverse" : "");
+    const CaseOperand wide = x.rows.Wide(), none = Absent();
+    add("LstmSteps" + suffix, ops::LstmSteps{sizes},
+        {x.Gates(4), x.Weights(4), x.cont, x.h_state, x.state, x.Projection()},
+        {x.h_rows, x.Gates(4).Wide(), wide, x.h_state, x.state, x.rows});
+    add("LstmStepsAlone" + suffix, ops::LstmSteps{sizes},
+        {x.Gates(4), x.Weights(4), none, none, none, x.Projection()}, {x.h_rows});
+    add("LstmStepsGrad" + suffix, ops::LstmStepsGrad{sizes},
+        {x.Weights(4), x.cont, x.h_state, x.state, x.h_rows, x.Gates(4).Wide(), wide, x.h_rows,
+         x.h_state, x.state, x.Projection()},
+        {x.Gates(4), x.h_rows, x.h_state, x.state, x.h_rows});
+    add("LstmStepsGradOfLast" + suffix, ops::LstmStepsGrad{sizes},
+        {x.Weights(4), x.cont, x.h_state, x.state, x.h_rows, x.Gates(4).Wide(), wide, none,
+         x.h_state, none, x.Projection()},
+        {x.Gates(4), none, x.h_state, none, none});
   }
 }
 

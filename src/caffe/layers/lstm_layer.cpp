@@ -4,7 +4,8 @@
 namespace caffe {
 namespace {
 
-// Parameters of a part: W_xc (4D,I), b_c (4D), [W_xc_static (4D,S)], W_hc (4D,D).
+// Parameters of a part: W_xc (4D,I), b_c (4D), [W_xc_static (4D,S)], W_hc (4D,P), and with a
+// projection to P numbers W_hr (P,D) (Sak et al. 2014); P is D without one.
 class LSTMLayer final : public LstmBase {
  public:
   using LstmBase::LstmBase;
@@ -15,9 +16,12 @@ class LSTMLayer final : public LstmBase {
     std::vector<ParamDeclaration> params = {{Shape{gates(), inputs}, weights},
                                             {Shape{gates()}, bias}};
     if (static_inputs > 0) params.push_back({Shape{gates(), static_inputs}, weights});
-    params.push_back({Shape{gates(), width()}, weights});
+    params.push_back({Shape{gates(), output_width()}, weights});
+    if (options().projection_size() > 0)
+      params.push_back({Shape{output_width(), width()}, weights});
     return params;
   }
+  bool can_project() const override { return true; }
   int recurrent_weights(const Part& part) const override { return part.has_static_input ? 3 : 2; }
 };
 

@@ -42,6 +42,10 @@ RecurrentBase::RecurrentBase(const LayerParameter& param, const char* field,
           " { num_output } to at least 1");
   Require(options_.num_layers() >= 1 && options_.num_layers() <= kMostLayers, "num_layers is ",
           options_.num_layers(), "; it must be from 1 to ", kMostLayers);
+  Require(options_.projection_size() < options_.num_output(), "projection_size is ",
+          options_.projection_size(), ", but num_output is ", options_.num_output(),
+          "; a projection must make the hidden state narrower: give less than num_output, or leave "
+          "it out");
   Require(
       options_.expose_hidden() || !options_.backprop_states(),
       "backprop_states is true, but no states are bottoms and tops; set expose_hidden, or leave "
@@ -56,6 +60,8 @@ LayerTraits RecurrentBase::traits() const {
 }
 
 std::vector<Shape> RecurrentBase::InferTopShapes(const std::vector<Shape>& bottoms) const {
+  Require(can_project() || options().projection_size() == 0, "projection_size is ",
+          options().projection_size(), ", but only LSTM has projections; leave it out");
   const Shape& x = bottoms[0];
   Require(x.num_axes() >= 2, "bottom 0 has shape ", x, "; it must be T x N x ...");
   Require(x[0] > 0, "bottom 0 has shape ", x, "; there must be a step in time");
@@ -67,9 +73,9 @@ std::vector<Shape> RecurrentBase::InferTopShapes(const std::vector<Shape>& botto
     Require(bottoms[2].num_axes() >= 1 && bottoms[2][0] == x[1], "bottom 2 has shape ", bottoms[2],
             "; it must begin with the ", x[1], " items of bottom 0");
   }
-  std::vector<Shape> tops = {Shape{x[0], x[1], directions() * width()}};
-  const Shape state{parts(), x[1], width()};
+  std::vector<Shape> tops = {Shape{x[0], x[1], directions() * output_width()}};
   for (int i = 0; exposes_states() && i < num_states(); ++i) {
+    const Shape state{parts(), x[1], state_width(i)};
     const Shape& given = bottoms[first_state_bottom() + i];
     Require(given == state, "bottom ", first_state_bottom() + i, " has shape ", given,
             "; a state must be ", state);
@@ -84,7 +90,7 @@ std::vector<ParamDeclaration> RecurrentBase::Params(const std::vector<Shape>& bo
   for (int i = 0; i < parts(); ++i) {
     const bool is_lowest = i < directions();
     const std::vector<ParamDeclaration> more =
-        PartParams(is_lowest ? sizes.inputs : directions() * width(),
+        PartParams(is_lowest ? sizes.inputs : directions() * output_width(),
                    is_lowest && has_static_input() ? sizes.static_inputs : 0);
     params.insert(params.end(), more.begin(), more.end());
   }
@@ -107,7 +113,7 @@ RecurrentBase::Part RecurrentBase::PartOf(const Sizes& sizes, int layer, int dir
   part.index = layer * directions() + direction;
   part.reverse = direction == 1;
   part.has_static_input = layer == 0 && has_static_input();
-  part.inputs = layer == 0 ? sizes.inputs : directions() * width();
+  part.inputs = layer == 0 ? sizes.inputs : directions() * output_width();
   const auto params_of = [&](bool is_lowest) {
     const int64_t statics = is_lowest && has_static_input() ? 1 : 0;
     return static_cast<int>(PartParams(1, statics).size());
@@ -143,7 +149,7 @@ void RecurrentBase::EmitBackward(GraphBuilder& graph) const {
   std::vector<Value*> dstatics;
   std::vector<std::vector<Value*>> dinitial(num_states());
   Value* dy = graph.top_diff(0);
-  if (dy != nullptr) dy = Matrix(graph, "dy", dy, sizes.rows(), directions() * width());
+  if (dy != nullptr) dy = Matrix(graph, "dy", dy, sizes.rows(), directions() * output_width());
   for (int layer = static_cast<int>(options().num_layers()) - 1; layer >= 0; --layer) {
     const bool needs_dx = layer > 0 || graph.wants_bottom_diff(0);
     std::vector<Value*> dx;
@@ -156,8 +162,8 @@ void RecurrentBase::EmitBackward(GraphBuilder& graph) const {
         dinitial[i].insert(dinitial[i].begin() + direction, part.dinitial[i]);
       Value* part_dy = dy;
       if (directions() == 2 && dy != nullptr) {
-        part_dy = Rows(graph, part.Named("dy_part"), width());
-        graph.Emit(ops::SliceOf{.axis = 1, .offset = direction * width()}, {dy}, {part_dy});
+        part_dy = Rows(graph, part.Named("dy_part"), output_width());
+        graph.Emit(ops::SliceOf{.axis = 1, .offset = direction * output_width()}, {dy}, {part_dy});
       }
       Value* dproducts = EmitPartGrad(graph, part, PartOutput(graph, part), part_dy);
       dx.push_back(InputProductsGrad(graph, part, dproducts, needs_dx, &dstatics));
@@ -182,17 +188,21 @@ Value* RecurrentBase::LayerInput(GraphBuilder& graph, int layer, const char* nam
 
 Value* RecurrentBase::LayerOutput(GraphBuilder& graph, int layer) const {
   if (directions() == 1) return PartOutput(graph, PartOf(SizesOf(graph), layer, 0));
-  return SavedRows(graph, StrCat("outputs", layer), 2 * width(), SavedAs::kData);
+  return SavedRows(graph, StrCat("outputs", layer), 2 * output_width(), SavedAs::kData);
 }
 
 Value* RecurrentBase::PartOutput(GraphBuilder& graph, const Part& part) const {
   if (parts() == 1) return graph.top(0);
-  return SavedRows(graph, part.Named("output"), width(), SavedAs::kData);
+  return SavedRows(graph, part.Named("output"), output_width(), SavedAs::kData);
 }
 
 ops::Recurrence RecurrentBase::RecurrenceOf(GraphBuilder& graph, const Part& part) const {
   const Sizes sizes = SizesOf(graph);
-  return {.steps = sizes.steps, .items = sizes.items, .width = width(), .reverse = part.reverse};
+  return {.steps = sizes.steps,
+          .items = sizes.items,
+          .width = width(),
+          .reverse = part.reverse,
+          .projection = options().projection_size()};
 }
 
 Value* RecurrentBase::InputProducts(GraphBuilder& graph, const Part& part) const {
@@ -257,22 +267,24 @@ Value* RecurrentBase::Cont(GraphBuilder& graph) const {
   return has_cont() ? graph.bottom(1) : nullptr;
 }
 
-Value* RecurrentBase::StateOf(GraphBuilder& graph, const Part& part, const std::string& name,
+Value* RecurrentBase::StateOf(GraphBuilder& graph, const Part& part, const char* name, int state,
                               Value* all) const {
   if (parts() == 1 || all == nullptr) return all;
-  return graph.Scratch(part.Named(name), Shape{1, SizesOf(graph).items, width()});
+  return graph.Scratch(part.Named(StrCat(name, state)),
+                       Shape{1, SizesOf(graph).items, state_width(state)});
 }
 
 Value* RecurrentBase::InitialState(GraphBuilder& graph, const Part& part, int state) const {
-  const int64_t items = SizesOf(graph).items;
+  const int64_t items = SizesOf(graph).items, columns = state_width(state);
   const std::string name = part.Named(StrCat("initial", state));
   if (exposes_states() && parts() == 1) return graph.bottom(first_state_bottom() + state);
-  if (exposes_states()) return graph.Saved(name, Shape{1, items, width()});
-  return carries_states(part) ? graph.Saved(name, Shape{items, width()}) : nullptr;
+  if (exposes_states()) return graph.Saved(name, Shape{1, items, columns});
+  return carries_states(part) ? graph.Saved(name, Shape{items, columns}) : nullptr;
 }
 
 Value* RecurrentBase::CarriedState(GraphBuilder& graph, const Part& part, int state) const {
-  return graph.State(part.Named(StrCat("carried", state)), Shape{SizesOf(graph).items, width()});
+  return graph.State(part.Named(StrCat("carried", state)),
+                     Shape{SizesOf(graph).items, state_width(state)});
 }
 
 void RecurrentBase::AddStates(GraphBuilder& graph, Part* part) const {
@@ -283,7 +295,7 @@ void RecurrentBase::AddStates(GraphBuilder& graph, Part* part) const {
         graph.Emit(ops::SliceOf{.axis = 0, .offset = part->index},
                    {graph.bottom(first_state_bottom() + i)}, {part->initial[i]});
       }
-      part->last.push_back(StateOf(graph, *part, StrCat("last", i), graph.top(1 + i)));
+      part->last.push_back(StateOf(graph, *part, "last", i, graph.top(1 + i)));
     } else if (carries_states(*part)) {
       // Copied, because the state itself is overwritten before backward reads it.
       Value* carried = CarriedState(graph, *part, i);
@@ -304,8 +316,8 @@ void RecurrentBase::AddStateGradients(GraphBuilder& graph, Part* part) const {
       const int bottom = first_state_bottom() + i;
       if (graph.wants_bottom_diff(bottom)) all_initial = graph.bottom_diff(bottom);
     }
-    part->dlast.push_back(StateOf(graph, *part, StrCat("dlast", i), all_last));
-    part->dinitial.push_back(StateOf(graph, *part, StrCat("dinitial", i), all_initial));
+    part->dlast.push_back(StateOf(graph, *part, "dlast", i, all_last));
+    part->dinitial.push_back(StateOf(graph, *part, "dinitial", i, all_initial));
     if (all_last != part->dlast[i]) {
       graph.Emit(ops::SliceOf{.axis = 0, .offset = part->index}, {all_last}, {part->dlast[i]});
     }

@@ -13,7 +13,7 @@ namespace caffe {
 // then with expose_hidden the initial states (P,N,D each). Tops: the output (T,N,D), or (T,N,2D) in
 // two directions, then with expose_hidden the final states. P is the number of parts: layers times
 // directions. Without expose_hidden, states are carried to the next pass, except from the last step
-// back to the first.
+// back to the first. With projection_size the outputs and the first state have that width, not D.
 //
 // The products with x and the gradients of all weights do not depend on the step before, so each is
 // one matrix product for all steps; the rest is one op of ops/recurrence.hpp.
@@ -60,8 +60,8 @@ class RecurrentBase : public Layer {
   virtual int num_states() const = 0;
   // The parameters of a part; without a static input, static_inputs is 0.
   virtual std::vector<ParamDeclaration> PartParams(int64_t inputs, int64_t static_inputs) const = 0;
-  // Emits the steps of a part, whose output is y (T N,D). The gradient gets dy, which may be null,
-  // and returns that of the part's products with x (InputProducts).
+  // Emits the steps of a part, whose output is y (T N,output_width()). The gradient gets dy, which
+  // may be null, and returns that of the part's products with x (InputProducts).
   virtual void EmitPart(GraphBuilder& graph, const Part& part, Value* y) const = 0;
   virtual Value* EmitPartGrad(GraphBuilder& graph, const Part& part, Value* y, Value* dy) const = 0;
   // Columns of the products with x, and the parameters that they read, counted from a part's first.
@@ -72,7 +72,11 @@ class RecurrentBase : public Layer {
   virtual InputParams input_params() const { return {0, 1, 2}; }
 
   const RecurrentParameter& options() const { return options_; }
+  virtual bool can_project() const { return false; }
   int64_t width() const { return options().num_output(); }
+  int64_t output_width() const {
+    return options().projection_size() > 0 ? int64_t{options().projection_size()} : width();
+  }
   bool exposes_states() const { return options().expose_hidden(); }
   // Without cont, all sequences start with the batch, and no state is carried to the next pass.
   virtual bool has_cont() const { return true; }
@@ -123,8 +127,10 @@ class RecurrentBase : public Layer {
   void AddStateGradients(GraphBuilder& graph, Part* part) const;
   Value* InitialState(GraphBuilder& graph, const Part& part, int state) const;
   Value* CarriedState(GraphBuilder& graph, const Part& part, int state) const;
-  // A value (1,N,D), or all of a value (P,N,D) if there is only one part.
-  Value* StateOf(GraphBuilder& graph, const Part& part, const std::string& name, Value* all) const;
+  int64_t state_width(int state) const { return state == 0 ? output_width() : width(); }
+  // A value (1,N,state_width()), or all of a value (P,N,state_width()) if there is only one part.
+  Value* StateOf(GraphBuilder& graph, const Part& part, const char* name, int state,
+                 Value* all) const;
   // Emits the gradients of what made the products; returns that of x, or null if nobody needs it.
   Value* InputProductsGrad(GraphBuilder& graph, const Part& part, Value* dproducts, bool needs_dx,
                            std::vector<Value*>* dstatics) const;

@@ -18,43 +18,52 @@ namespace caffe::ops {
 struct Recurrence {
   int64_t steps = 0, items = 0, width = 0;
   bool reverse = false;
+  // LSTM: numbers of h, to which a matrix reduces the `width` numbers of a step; 0: no matrix does.
+  int64_t projection = 0;
 
+  int64_t h_width() const { return projection > 0 ? projection : width; }
   std::string Attributes() const {
-    return StrCat(steps, " steps of ", items, "x", width, reverse ? ", from the last" : "");
+    return StrCat(steps, " steps of ", items, "x", width,
+                  projection > 0 ? StrCat(" projected to ", projection) : "",
+                  reverse ? ", from the last" : "");
   }
-  // Counts products with `matrices` matrices of width x width.
+  // Counts products with `matrices` matrices of width x h_width(), and the projection.
   double ProductFlops(int64_t matrices) const {
-    return 2.0 * static_cast<double>(steps * items) * static_cast<double>(matrices * width) *
-           static_cast<double>(width);
+    return 2.0 * static_cast<double>(steps * items) * static_cast<double>(width) *
+           static_cast<double>(matrices * h_width() + projection);
   }
   bool operator==(const Recurrence&) const = default;
 };
 
-// h' is cont times h of the step before, as rows (T N,D) in the type of the data.
+// h' is cont times h of the step before, as rows (T N,P) in the type of the data. P is h_width().
 //
-// (products, weights, cont, h0, c0) -> (h, gates, c, h_last, c_last):
-//   gates = products + h' weights^T;  (c, h) = LstmUnit(c of the step before, gates, cont)
-// products and gates are (T N,4D), weights (4D,D), h and c (T N,D), cont (T N), and states (N,D).
-// gates and c are what LstmStepsGrad reads.
+// (products, weights, cont, h0, c0, projection) -> (h, gates, c, h_last, c_last, units):
+//   gates = products + h' weights^T;  (c, units) = LstmUnit(c of the step before, gates, cont)
+//   h = units projection^T, or units if there is no projection
+// products and gates are (T N,4D), weights (4D,P), projection (P,D), h (T N,P), c and units (T
+// N,D), cont (T N), and states (N,P) and (N,D). gates and c are what LstmStepsGrad reads; units are
+// for the gradient of projection.
 struct LstmSteps : Recurrence {
   static constexpr std::string_view kName = "LstmSteps";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
-  enum Input { kProducts, kWeights, kCont, kH0, kC0 };
-  enum Output { kH, kGates, kC, kHLast, kCLast };
+  enum Input { kProducts, kWeights, kCont, kH0, kC0, kProjection };
+  enum Output { kH, kGates, kC, kHLast, kCLast, kUnits };
   static constexpr OperandSet kExactInputs = {kCont, kH0, kC0};
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
     return ProductFlops(4);
   }
 };
 
-// (weights, cont, h0, c0, h, gates, c, dh, dh_last, dc_last) -> (dgates, hidden, dh0, dc0)
+// (weights, cont, h0, c0, h, gates, c, dh, dh_last, dc_last, projection)
+//   -> (dgates, hidden, dh0, dc0, dprojected)
 // dgates is the gradient of products, each number limited to +-clipping_threshold unless this is 0.
-// hidden is h', so that the gradient of weights is dgates^T hidden.
+// hidden is h', so that the gradient of weights is dgates^T hidden. dprojected is the gradient of h
+// including that of later steps, so that the gradient of projection is dprojected^T units.
 struct LstmStepsGrad : Recurrence {
   static constexpr std::string_view kName = "LstmStepsGrad";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
-  enum Input { kWeights, kCont, kH0, kC0, kH, kGates, kC, kDh, kDhLast, kDcLast };
-  enum Output { kDGates, kHidden, kDh0, kDc0 };
+  enum Input { kWeights, kCont, kH0, kC0, kH, kGates, kC, kDh, kDhLast, kDcLast, kProjection };
+  enum Output { kDGates, kHidden, kDh0, kDc0, kDProjected };
   static constexpr OperandSet kExactInputs = {kCont, kH0, kC0, kGates, kC, kDhLast, kDcLast};
   float clipping_threshold = 0;
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {

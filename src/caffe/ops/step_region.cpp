@@ -164,8 +164,8 @@ StepTensor StepRegion::Before(const StepTensor& states, int initial) {
           }};
 }
 
-std::pair<StepTensor, StepTensor> StepRegion::Carried(DType type, int initial) {
-  const StepTensor first = Initial(initial, Rows(sizes_.width, type));
+std::pair<StepTensor, StepTensor> StepRegion::Carried(int64_t columns, DType type, int initial) {
+  const StepTensor first = Initial(initial, Rows(columns, type));
   const StepTensor written = InWorkspace(first.desc, 2);
   const StepTensor read = {first.desc, [=](const KernelContext& ctx, int64_t i) {
                              return i == 0 ? first.at(ctx, i) : written.at(ctx, i - 1);

@@ -40,12 +40,12 @@ class StepRegion {
   StepTensor Whole(int input) const;
   // The numbers that scale what a step reads: of this input, or 1.
   StepTensor Cont(int input);
-  // A state (N,D) as the step reads it: `states` of the step before, or the input `initial` for the
+  // A state as the step reads it: `states` of the step before, or the input `initial` for the
   // first one.
   StepTensor Before(const StepTensor& states, int initial);
-  // A tensor (N,D) that an iteration leaves to the next: as it is read, which for the first is the
-  // input `initial`, and as it is written.
-  std::pair<StepTensor, StepTensor> Carried(DType type, int initial);
+  // A tensor (N,columns) that an iteration leaves to the next: as it is read, which for the first
+  // is the input `initial`, and as it is written.
+  std::pair<StepTensor, StepTensor> Carried(int64_t columns, DType type, int initial);
   // Gives the output of the node what `tensor` is after the last iteration.
   void KeepLast(const StepTensor& tensor, int output);
 

@@ -26,7 +26,7 @@ class StepOps {
   StepOps(const Recurrence& sizes, bool is_gradient, const KernelRequest& request)
       : step(sizes, is_gradient, request), sizes_(sizes), type(step.type()), wide(step.wide()) {}
 
-  // Results (N,D) in the wide type, and of any form.
+  // Results (N,D) in the wide type, and of any form. D is the width, P that of h.
   Place Wide(Op op, std::vector<Place> inputs) {
     return Result(std::move(op), std::move(inputs), sizes_.width, wide);
   }
@@ -37,29 +37,32 @@ class StepOps {
   }
   // The state that the step reads, scaled by cont.
   Place Hidden(const StepTensor& h, int initial, Place cont) {
-    return Result(kScaleItems, {step.Reads(step.Before(h, initial), type), cont}, sizes_.width,
+    return Result(kScaleItems, {step.Reads(step.Before(h, initial), type), cont}, sizes_.h_width(),
                   type);
   }
-  // products + a weights^T, with weights (columns,D), in the wide type.
+  // products + a weights^T, with a (N,P) and weights (columns,P), in the wide type.
   Place GateInputs(Place products, Place a, int weights, int64_t columns) {
-    const Place product = Result(
-        Gemm{.rows = sizes_.items, .columns = columns, .inner = sizes_.width, .transpose_b = true},
-        {a, step.Reads(step.Whole(weights), type)}, columns, type);
+    const Place product = Result(Gemm{.rows = sizes_.items,
+                                      .columns = columns,
+                                      .inner = sizes_.h_width(),
+                                      .transpose_b = true},
+                                 {a, step.Reads(step.Whole(weights), type)}, columns, type);
     const Place sum = Result(EltwiseSum{}, {products, product}, columns, type);
     return Result(Cast{}, {sum}, columns, wide);
   }
-  // dy weights, with dy (N,columns): the gradient of a, in the wide type.
-  Place TimesBack(Place dy, int weights, int64_t columns) {
-    const Place product =
-        Result(Gemm{.rows = sizes_.items, .columns = sizes_.width, .inner = columns},
-               {dy, step.Reads(step.Whole(weights), type)}, sizes_.width, type);
-    return Wide(Cast{}, {product});
+  // dy weights, with dy (N,inner) and weights (inner,columns): the gradient of a, in the wide type.
+  Place TimesBack(Place dy, int weights, int64_t inner, int64_t columns) {
+    const Place product = Result(Gemm{.rows = sizes_.items, .columns = columns, .inner = inner},
+                                 {dy, step.Reads(step.Whole(weights), type)}, columns, type);
+    return Result(Cast{}, {product}, columns, wide);
   }
   // The gradient of h in the wide type: from its readers outside, and from the step after it.
   Place SumOfGradients(int dh, const StepTensor& carried) {
     const Place from_step = step.Reads(carried, wide);
     if (!step.has_input(dh)) return from_step;
-    return Wide(EltwiseSum{}, {Wide(Cast{}, {step.Reads(step.Input(dh), type)}), from_step});
+    const int64_t columns = sizes_.h_width();
+    const Place from_readers = Result(Cast{}, {step.Reads(step.Input(dh), type)}, columns, wide);
+    return Result(EltwiseSum{}, {from_readers, from_step}, columns, wide);
   }
 
   StepRegion step;
@@ -77,16 +80,22 @@ KernelOrRefusal MakeLstmInTurn(const LstmSteps& op, const KernelRequest& request
   StepOps ops(op, /*is_gradient=*/false, request);
   StepRegion& step = ops.step;
   const int64_t width = op.width, gates = 4 * width;
-  const StepTensor h = step.Output(op.kH, width, ops.type);
+  const StepTensor h = step.Output(op.kH, op.h_width(), ops.type);
   const StepTensor c = step.Output(op.kC, width, ops.wide);
   const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
   const Place products = step.Reads(step.Input(op.kProducts), ops.type);
   const Place sums = ops.GateInputs(products, ops.Hidden(h, op.kH0, cont), op.kWeights, gates);
   step.Add(Cast{}, {sums}, {step.Writes(step.Output(op.kGates, gates, ops.wide), ops.wide)});
-  const Place wide_h = step.Inner(width, ops.wide);
+  const Place wide_units = step.Inner(width, ops.wide);
   step.Add(LstmUnit{}, {step.Reads(step.Before(c, op.kC0), ops.wide), sums, cont},
-           {step.Writes(c, ops.wide), wide_h});
-  step.Add(Cast{}, {wide_h}, {step.Writes(h, ops.type)});
+           {step.Writes(c, ops.wide), wide_units});
+  const bool projects = op.projection > 0;
+  const Place units = step.Writes(projects ? step.Output(op.kUnits, width, ops.type) : h, ops.type);
+  step.Add(Cast{}, {wide_units}, {units});
+  if (projects) {
+    step.Add(Gemm{.rows = op.items, .columns = op.projection, .inner = width, .transpose_b = true},
+             {units, step.Reads(step.Whole(op.kProjection), ops.type)}, {step.Writes(h, ops.type)});
+  }
   step.KeepLast(h, op.kHLast);
   step.KeepLast(c, op.kCLast);
   return step.Finish();
@@ -96,24 +105,31 @@ KernelOrRefusal MakeLstmGradInTurn(const LstmStepsGrad& op, const KernelRequest&
   StepOps ops(op, /*is_gradient=*/true, request);
   StepRegion& step = ops.step;
   const int64_t width = op.width, gates = 4 * width;
-  const auto [dh_read, dh_written] = step.Carried(ops.wide, op.kDhLast);
-  const auto [dc_read, dc_written] = step.Carried(ops.wide, op.kDcLast);
+  const auto [dh_read, dh_written] = step.Carried(op.h_width(), ops.wide, op.kDhLast);
+  const auto [dc_read, dc_written] = step.Carried(width, ops.wide, op.kDcLast);
   const StepTensor c = step.Input(op.kC);
   const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
   step.Add(Cast{}, {ops.Hidden(step.Input(op.kH), op.kH0, cont)},
-           {step.Writes(step.Output(op.kHidden, width, ops.type), ops.type)});
+           {step.Writes(step.Output(op.kHidden, op.h_width(), ops.type), ops.type)});
+  Place dunits = ops.SumOfGradients(op.kDh, dh_read);
+  if (op.projection > 0) {
+    const Place dprojected =
+        step.Writes(step.Output(op.kDProjected, op.projection, ops.type), ops.type);
+    step.Add(Cast{}, {dunits}, {dprojected});
+    dunits = ops.TimesBack(dprojected, op.kProjection, op.projection, width);
+  }
   const Place wide_dgates = step.Inner(gates, ops.wide);
-  step.Add(LstmUnitGrad{},
-           {step.Reads(step.Before(c, op.kC0), ops.wide),
-            step.Reads(step.Input(op.kGates), ops.wide), cont, step.Reads(c, ops.wide),
-            step.Reads(dc_read, ops.wide), ops.SumOfGradients(op.kDh, dh_read)},
-           {step.Writes(dc_written, ops.wide), wide_dgates});
+  step.Add(
+      LstmUnitGrad{},
+      {step.Reads(step.Before(c, op.kC0), ops.wide), step.Reads(step.Input(op.kGates), ops.wide),
+       cont, step.Reads(c, ops.wide), step.Reads(dc_read, ops.wide), dunits},
+      {step.Writes(dc_written, ops.wide), wide_dgates});
   const float most = op.clipping_threshold;
   const Place limited =
       most == 0 ? wide_dgates : ops.Result(Clip(-most, most), {wide_dgates}, gates, ops.wide);
   const Place dgates = step.Writes(step.Output(op.kDGates, gates, ops.type), ops.type);
   step.Add(Cast{}, {limited}, {dgates});
-  step.Add(kScaleItems, {ops.TimesBack(dgates, op.kWeights, gates), cont},
+  step.Add(kScaleItems, {ops.TimesBack(dgates, op.kWeights, gates, op.h_width()), cont},
            {step.Writes(dh_written, ops.wide)});
   step.KeepLast(dh_written, op.kDh0);
   step.KeepLast(dc_written, op.kDc0);
@@ -151,7 +167,7 @@ KernelOrRefusal MakeGruGradInTurn(const GruStepsGrad& op, const KernelRequest& r
   StepOps ops(op, /*is_gradient=*/true, request);
   StepRegion& step = ops.step;
   const int64_t width = op.width;
-  const auto [dh_read, dh_written] = step.Carried(ops.wide, op.kDhLast);
+  const auto [dh_read, dh_written] = step.Carried(width, ops.wide, op.kDhLast);
   const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
   const Place hidden = ops.Hidden(step.Input(op.kH), op.kH0, cont);
   const Place wide_hidden = ops.Wide(Cast{}, {hidden});
@@ -170,7 +186,7 @@ KernelOrRefusal MakeGruGradInTurn(const GruStepsGrad& op, const KernelRequest& r
   // Stores the gradient of a gate's input, and returns that of what was fed back to it.
   const auto back = [&](int i, Op function, Place dgate) {
     const Place d = store(ops.Wide(std::move(function), {gates[i], dgate}), op.kDGates + i);
-    return ops.TimesBack(d, op.kWeights + i, width);
+    return ops.TimesBack(d, op.kWeights + i, width, width);
   };
   store(hidden, op.kHidden);
   store(product(r, wide_hidden), op.kReset);
@@ -201,7 +217,7 @@ KernelOrRefusal MakeRnnGradInTurn(const RnnStepsGrad& op, const KernelRequest& r
   StepOps ops(op, /*is_gradient=*/true, request);
   StepRegion& step = ops.step;
   const int64_t width = op.width;
-  const auto [dh_read, dh_written] = step.Carried(ops.wide, op.kDhLast);
+  const auto [dh_read, dh_written] = step.Carried(width, ops.wide, op.kDhLast);
   const StepTensor h = step.Input(op.kH);
   const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
   step.Add(Cast{}, {ops.Hidden(h, op.kH0, cont)},
@@ -210,7 +226,7 @@ KernelOrRefusal MakeRnnGradInTurn(const RnnStepsGrad& op, const KernelRequest& r
       ops.Wide(TanhGrad{}, {step.Reads(h, ops.wide), ops.SumOfGradients(op.kDh, dh_read)});
   const Place dproducts = step.Writes(step.Output(op.kDProducts, width, ops.type), ops.type);
   step.Add(Cast{}, {dsum}, {dproducts});
-  step.Add(kScaleItems, {ops.TimesBack(dproducts, op.kWeights, width), cont},
+  step.Add(kScaleItems, {ops.TimesBack(dproducts, op.kWeights, width, width), cont},
            {step.Writes(dh_written, ops.wide)});
   step.KeepLast(dh_written, op.kDh0);
   return step.Finish();

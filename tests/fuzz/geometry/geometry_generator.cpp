@@ -308,7 +308,8 @@ class GeometryWriter {
     AddBottom({steps, items, random_.Between(1, 4)});
     AddBottom({steps, items});
     return StrCat("type: '", random_.Pick({"RNN", "LSTM", "GRU"}), "' recurrent_param {",
-                  Field("num_output", Number(1, 4)), " weight_filler { type: 'xavier' } }");
+                  Field("num_output", Number(1, 4)), MaybeField("projection_size", Number(0, 3)),
+                  " weight_filler { type: 'xavier' } }");
   }
 
   RandomNumbers random_;

@@ -22,6 +22,7 @@ class Recurrence:
         is_recurrent = layer.type != "Lstm"
         self.layers = options.num_layers if is_recurrent else 1
         self.directions = 1 + (is_recurrent and options.bidirectional)
+        self.projection = options.projection_size if is_recurrent else 0
         parts = self.layers * self.directions
         bottoms = list(zip(layer.bottoms, layer.shapes))
         x, shape = bottoms.pop(0)
@@ -32,7 +33,8 @@ class Recurrence:
         if shown:
             self.first = [[self._flat(state, (1, *shape[1:])) for state in onnx.split(tensor, 0, [1] * parts)] for tensor, shape in bottoms]
         else:
-            self.first = [[onnx.constant(np.zeros((self.items, self.width)))] * parts for _ in range(states)]
+            widths = [self.projection or self.width, self.width][:states]
+            self.first = [[onnx.constant(np.zeros((self.items, width)))] * parts for width in widths]
         weights = [layer.weight(onnx, k) for k in range(len(layer.blobs))]
         self.weights = iter(weights if is_recurrent else [weights[0], weights[2], weights[1]])
 
@@ -101,13 +103,16 @@ def _fed_back(onnx, product, state, weights):
 def _lstm(recurrence):
     def step(onnx, product, states, weights):
         c, h = _lstm_gates(onnx, _fed_back(onnx, product, states[0], weights[0]), states[1], recurrence.width)
+        if recurrence.projection:
+            h = onnx.op("Gemm", h, weights[1], transB=1)
         return [h, c], h
     return recurrence.run(step)
 
 
 @writes("LSTM")
 def lstm(layer, onnx):
-    return _lstm(Recurrence(layer, onnx, layer.shape[:2], layer.param.recurrent_param, states=2, own=1))
+    return _lstm(Recurrence(layer, onnx, layer.shape[:2], layer.param.recurrent_param, states=2,
+                            own=2 if layer.param.recurrent_param.projection_size else 1))
 
 
 @writes("Lstm")

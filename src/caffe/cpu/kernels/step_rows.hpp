@@ -72,7 +72,7 @@ class StepRows {
   }
   // h', as factors and, unless it is null, as a row of a result. `h`: all rows of h.
   void Hidden(const T* h, int64_t i, int64_t n, X* factors, T* result) const {
-    const int64_t width = sizes_.width;
+    const int64_t width = sizes_.h_width();
     const A cont = Cont(i, n);
     if (i > 0) {
       ScaleRow(h + Row(i - 1, n) * width, width, cont, factors, result);
@@ -129,7 +129,8 @@ inline std::optional<Refusal> WhyNotRows(const ops::Recurrence& sizes, const Ker
 template <template <typename, typename> class Steps, typename Op>
 KernelOrRefusal MakeSteps(const Op& op, const KernelRequest& request, OperandSet exact) {
   if (const auto refusal = WhyNotRows(op, request, Op::kExactInputs, exact)) return *refusal;
-  return MakeForFactors<Steps>(op, request.inputs[0].dtype, CanMultiplyPairs(op.width));
+  return MakeForFactors<Steps>(op, request.inputs[0].dtype,
+                               CanMultiplyPairs(op.width) && CanMultiplyPairs(op.h_width()));
 }
 
 }  // namespace caffe::cpu
