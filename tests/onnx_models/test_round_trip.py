@@ -67,3 +67,30 @@ def test_a_gpt_with_a_causal_mask(opset):
     result = caffe.onnx.import_model(caffe.onnx.export(net, opset=opset).model)
     assert result.differences["y"] <= 1e-4
     assert "Where" in {layer.type for layer in result.net.layers}
+
+
+@pytest.mark.parametrize("opset", nets.OPSETS)
+def test_a_vision_transformer(opset):
+    """Patches, positions, two blocks with DropPath and LayerScale, and scores of the mean of all patches."""
+    filler = "weight_filler { type: 'gaussian' std: 0.3 }"
+    blocks = "".join(f"""
+        layer {{ name: 'n{k}' type: 'LayerNorm' bottom: 'x{k}' top: 'n{k}' }}
+        layer {{ name: 'a{k}' type: 'MultiHeadAttention' bottom: 'n{k}' top: 'a{k}' attention_param {{ num_heads: 2 {filler} }} }}
+        layer {{ name: 'l{k}' type: 'LayerScale' bottom: 'a{k}' top: 'l{k}' }}
+        layer {{ name: 'd{k}' type: 'DropPath' bottom: 'l{k}' top: 'd{k}' }}
+        layer {{ name: 'r{k}' type: 'Eltwise' bottom: 'x{k}' bottom: 'd{k}' top: 'r{k}' }}
+        layer {{ name: 'm{k}' type: 'LayerNorm' bottom: 'r{k}' top: 'm{k}' }}
+        layer {{ name: 'u{k}' type: 'InnerProduct' bottom: 'm{k}' top: 'u{k}' inner_product_param {{ num_output: 16 axis: 2 {filler} }} }}
+        layer {{ name: 'g{k}' type: 'GELU' bottom: 'u{k}' top: 'g{k}' }}
+        layer {{ name: 'e{k}' type: 'InnerProduct' bottom: 'g{k}' top: 'e{k}' inner_product_param {{ num_output: 8 axis: 2 {filler} }} }}
+        layer {{ name: 'x{k + 1}' type: 'Eltwise' bottom: 'r{k}' bottom: 'e{k}' top: 'x{k + 1}' }}""" for k in (1, 2))
+    net = nets.draw_weights(nets.net_with([(2, 3, 8, 12)], f"""
+        layer {{ name: 'p' type: 'PatchEmbed' bottom: 'x0' top: 'p' patch_embed_param {{ num_output: 8 patch_size: 4 {filler} }} }}
+        layer {{ name: 'x1' type: 'Bias' bottom: 'p' top: 'x1' bias_param {{ axis: 1 num_axes: 2 }} }}{blocks}
+        layer {{ name: 'n' type: 'LayerNorm' bottom: 'x3' top: 'n' }}
+        layer {{ name: 't' type: 'Permute' bottom: 'n' top: 't' permute_param {{ order: [0, 2, 1] }} }}
+        layer {{ name: 'm' type: 'Reduction' bottom: 't' top: 'm' reduction_param {{ operation: MEAN axis: 2 }} }}
+        layer {{ name: 'y' type: 'InnerProduct' bottom: 'm' top: 'y' inner_product_param {{ num_output: 5 {filler} }} }}"""))
+    result = caffe.onnx.import_model(caffe.onnx.export(net, opset=opset).model)
+    assert abs(result.net.forward()["y"]).max() > 0.1
+    assert result.differences["y"] <= 1e-5
