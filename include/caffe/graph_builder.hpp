@@ -55,7 +55,7 @@ class CAFFE_EXPORT GraphBuilder {
   // A value of this layer that backward reads: the same name returns the same value in both passes.
   Value* Saved(const std::string& name, const Shape& shape, SavedAs as = SavedAs::kExact);
   // A value that the layer carries from one forward pass to the next. It is zero at first and after
-  // a change of input shapes. Reading it before the op that writes it returns the previous value.
+  // a change of its shape. Reading it before the op that writes it returns the previous value.
   Value* State(const std::string& name, const Shape& shape);
   // A temporary value passed between two ops of this layer.
   Value* Scratch(const std::string& name, const Shape& shape, SavedAs as = SavedAs::kData);

@@ -54,6 +54,16 @@ def test_all_layers_that_cannot_be_expressed_are_named():
         caffe.onnx.export(net)
 
 
+@pytest.mark.parametrize("kind, inputs", [("MultiHeadAttention", [(2, 3, 8)]), ("Attention", [(2, 3, 8)] * 3)])
+def test_attention_that_keeps_keys(kind, inputs):
+    bottoms = " ".join(f"bottom: 'x{i}'" for i in range(len(inputs) + 1))
+    net = nets.net_with([*inputs, (2,)], f"layer {{ name: 'a' type: '{kind}' {bottoms} top: 'y' attention_param {{ causal: true "
+                        "cache_length: 4 } }")
+    with pytest.raises(caffe.Unsupported, match=rf"layer 'a' \({kind}\): cache_length: keys and values stay from one pass to the next, "
+                                                "and a model keeps nothing; export the net without it"):
+        caffe.onnx.export(net)
+
+
 def test_losses_and_labels_are_left_out():
     net = nets.net_with([(4, 3), (4,)], """
         layer { name: 'fc' type: 'InnerProduct' bottom: 'x0' top: 'fc' inner_product_param { num_output: 2 } }

@@ -1,5 +1,6 @@
 #include "caffe/ops/attention.hpp"
 #include "caffe/ops/rotary.hpp"
+#include "caffe/ops/slide_rows.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -53,6 +54,19 @@ void AddAttentionCases(std::vector<OpCase>* cases) {
          {x},
          {x}});
   }
+  const CaseOperand start = T({2}).Wide().Labels(300), cont = T({2}).Wide().Labels(2);
+  const ops::Rotary turns{.positions = 5, .heads = 2, .width = 4, .others = 3, .base = 50};
+  cases->push_back({"RotaryFrom", turns, {x, start, cont}, {x, start}});
+  cases->push_back({"RotaryFromWithoutCont", turns, {x, start}, {x}});
+  const auto slide = [&](const std::string& name, ops::SlideRows op, const CaseOperand& cont,
+                         const CaseOperand& rows) {
+    const CaseOperand kept = T({2, op.length, op.columns}).Wide();
+    cases->push_back({name, op, {kept, cont, rows}, {kept}});
+  };
+  slide("SlideRows", {.rows = 3, .length = 7, .columns = 4, .step = 9, .offset = 4}, cont,
+        T({2, 3, 9}));
+  slide("SlideRowsAll", {.rows = 3, .length = 3, .columns = 5, .step = 5}, Absent(), T({2, 3, 5}));
+  slide("SlideRowsOfOnes", {.rows = 2, .length = 6, .columns = 1}, cont, Absent());
 }
 
 }  // namespace caffe::testing

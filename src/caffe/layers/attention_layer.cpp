@@ -5,7 +5,7 @@ namespace caffe {
 namespace {
 
 // Bottoms: queries (N,T,H D), keys (N,S,Hk D), values (N,S,Hk E), optionally a mask (N,S), which is
-// 0 for keys that no query sees. Top: (N,T,H E).
+// 0 for keys that no query sees, and with cache_length cont (N). Top: (N,T,H E).
 class AttentionLayer final : public AttentionBase {
  public:
   explicit AttentionLayer(const LayerParameter& param) : AttentionBase(param) {
@@ -16,7 +16,8 @@ class AttentionLayer final : public AttentionBase {
   }
 
   LayerTraits traits() const override {
-    return {.min_bottoms = 3, .max_bottoms = 4, .num_tops = 1};
+    const int cont = has_cache() ? 1 : 0;
+    return {.min_bottoms = 3 + cont, .max_bottoms = 4 + cont, .num_tops = 1};
   }
   bool AllowForceBackward(int bottom) const override { return bottom < 3; }
 
@@ -33,13 +34,23 @@ class AttentionLayer final : public AttentionBase {
         " heads of queries and ", kv_heads(),
         " of keys and values must be divided evenly, and heads of queries and keys have as many "
         "numbers");
-    if (bottoms.size() == 4) RequireMask(bottoms[3], k[0], k[1]);
+    if (has_cache()) {
+      RequireCache(bottoms.back(), q[0], q[1]);
+      Require(q[1] == k[1], "the bottoms have shapes ", q, ", ", k, " and ", v,
+              "; with cache_length there must be a key for each query");
+    }
+    if (has_mask(bottoms.size())) RequireMask(bottoms[3], k[0], k[1]);
     return {Shape{q[0], q[1], v[2] / kv_heads() * heads()}};
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    EmitAttention(graph, SizesOf(graph), {graph.bottom(0), graph.bottom(1), graph.bottom(2)},
-                  Mask(graph), graph.top(0));
+    const Operands x = {graph.bottom(0), graph.bottom(1), graph.bottom(2)};
+    if (has_cache()) {
+      EmitCachedAttention(graph, SizesOf(graph), x, Mask(graph),
+                          graph.bottom(graph.num_bottoms() - 1), graph.top(0));
+    } else {
+      EmitAttention(graph, SizesOf(graph), x, Mask(graph), graph.top(0));
+    }
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
@@ -55,8 +66,9 @@ class AttentionLayer final : public AttentionBase {
     sizes.value_width = v[2] / kv_heads();
     return sizes;
   }
-  static Value* Mask(const GraphBuilder& graph) {
-    return graph.num_bottoms() == 4 ? graph.bottom(3) : nullptr;
+  bool has_mask(size_t bottoms) const { return bottoms == (has_cache() ? 5 : 4); }
+  Value* Mask(const GraphBuilder& graph) const {
+    return has_mask(static_cast<size_t>(graph.num_bottoms())) ? graph.bottom(3) : nullptr;
   }
 };
 

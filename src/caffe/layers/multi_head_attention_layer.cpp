@@ -13,7 +13,7 @@ namespace {
 
 // Attention (Vaswani et al. 2017) between rows of C numbers and themselves, or a context. Bottoms:
 // x (N,T,C), optionally a context (N,S,K), optionally a mask (N,S), which is 0 for rows that nobody
-// sees. Top: (N,T,C). A head has D = C / num_heads numbers.
+// sees, and with cache_length cont (N). Top: (N,T,C). A head has D = C / num_heads numbers.
 //
 // Parameters: W_qkv (H D + 2 Hk D,C), b_qkv, W_o (C,C), b_o; with a context W_q (C,C), b_q, W_kv (2
 // Hk D,K), b_kv, W_o, b_o. Rows are ordered q, k, v.
@@ -28,7 +28,7 @@ class MultiHeadAttentionLayer final : public AttentionBase {
   }
 
   LayerTraits traits() const override {
-    return {.min_bottoms = 1, .max_bottoms = 3, .num_tops = 1};
+    return {.min_bottoms = has_cache() ? 2 : 1, .max_bottoms = 3, .num_tops = 1};
   }
   bool AllowForceBackward(int bottom) const override {
     return bottom == 0 || (bottom == 1 && param().bottom_size() == 3);
@@ -41,13 +41,19 @@ class MultiHeadAttentionLayer final : public AttentionBase {
             " heads (num_heads)");
     Require(!has_rotation() || x[2] / heads() % 2 == 0, "heads have ", x[2] / heads(),
             " numbers; to be turned (rotary_base) they must have an even number");
-    const Bottoms which(bottoms);
+    const Bottoms which(bottoms, has_cache());
+    if (has_cache()) {
+      RequireCache(bottoms.back(), x[0], x[1]);
+      Require(which.context < 0, "cache_length is ", cache_length(), ", but bottom ", which.context,
+              " (", bottoms[std::max(which.context, 0)],
+              ") is a context, whose keys stay the same; leave one of them out");
+    }
     if (which.context >= 0) {
       const Shape& context = bottoms[which.context];
       Require(context[0] == x[0], "the context has shape ", context, "; it must begin with the ",
               x[0], " items of bottom 0");
     }
-    Require(which.context >= 0 || bottoms.size() < 3, "bottom 1 has shape ",
+    Require(which.context >= 0 || which.num_others < 2, "bottom 1 has shape ",
             bottoms[bottoms.size() > 1 ? 1 : 0],
             "; a context must be items x rows x numbers, a mask items x rows");
     if (which.mask >= 0) {
@@ -64,7 +70,7 @@ class MultiHeadAttentionLayer final : public AttentionBase {
       params.push_back({Shape{outputs, inputs}, options().weight_filler()});
       if (options().bias_term()) params.push_back({Shape{outputs}, options().bias_filler()});
     };
-    if (const Bottoms which(bottoms); which.context >= 0) {
+    if (const Bottoms which(bottoms, has_cache()); which.context >= 0) {
       add(columns, columns);
       add(2 * kv_heads() * width, bottoms[which.context][2]);
     } else {
@@ -77,7 +83,14 @@ class MultiHeadAttentionLayer final : public AttentionBase {
   void EmitForward(GraphBuilder& graph) const override {
     const Call call(*this, graph);
     const Operands x = EmitOperands(graph, call);
-    EmitAttention(graph, call.sizes, x, call.mask, Heads(graph, call));
+    if (call.cont != nullptr) {
+      Value* q = graph.Scratch("q", graph.shape(graph.bottom(0)));
+      graph.Emit(ops::SliceOf{.axis = 2, .offset = 0}, {x[0]}, {q});
+      EmitCachedAttention(graph, call.sizes, {q, x[0], x[0]}, call.mask, call.cont,
+                          Heads(graph, call));
+    } else {
+      EmitAttention(graph, call.sizes, x, call.mask, Heads(graph, call));
+    }
     EmitProduct(graph, call.products.back(), Heads(graph, call), graph.top(0));
   }
 
@@ -108,12 +121,13 @@ class MultiHeadAttentionLayer final : public AttentionBase {
   }
 
  private:
-  // Indices of the optional bottoms; -1: absent.
+  // Indices of the optional bottoms; -1: absent. With a cache the last bottom is cont.
   struct Bottoms {
-    int context = -1, mask = -1;
+    int context = -1, mask = -1, num_others;
 
-    explicit Bottoms(const std::vector<Shape>& bottoms) {
-      for (int i = 1; i < static_cast<int>(bottoms.size()); ++i)
+    Bottoms(const std::vector<Shape>& bottoms, bool has_cache)
+        : num_others(static_cast<int>(bottoms.size()) - (has_cache ? 2 : 1)) {
+      for (int i = 1; i <= num_others; ++i)
         (bottoms[i].num_axes() == 3 && context < 0 ? context : mask) = i;
     }
   };
@@ -126,13 +140,14 @@ class MultiHeadAttentionLayer final : public AttentionBase {
   struct Call {
     ops::AttentionSizes sizes;
     int context_bottom = -1;
-    Value *context = nullptr, *mask = nullptr;
+    Value *context = nullptr, *mask = nullptr, *cont = nullptr;
     std::vector<Product> products;
 
     Call(const MultiHeadAttentionLayer& layer, const GraphBuilder& graph) {
       std::vector<Shape> shapes;
       for (int i = 0; i < graph.num_bottoms(); ++i) shapes.push_back(graph.shape(graph.bottom(i)));
-      const Bottoms which(shapes);
+      const Bottoms which(shapes, layer.has_cache());
+      if (layer.has_cache()) cont = graph.bottom(graph.num_bottoms() - 1);
       const Shape& x = shapes[0];
       const Shape& seen = shapes[which.context >= 0 ? which.context : 0];
       sizes = layer.Sizes(x[0], x[1], seen[1], x[2] / layer.heads());
@@ -197,13 +212,15 @@ class MultiHeadAttentionLayer final : public AttentionBase {
                   Value* y) const {
     if (!has_rotation()) return;
     const Shape& shape = graph.shape(x);
+    // With a cache positions go on from those of the pass before.
+    Value* start = call.cont != nullptr ? graph.State("position", Shape{shape[0]}) : nullptr;
     graph.Emit(ops::Rotary{.positions = shape[1],
                            .heads = turned,
                            .width = call.sizes.width,
                            .others = shape[2] - turned * call.sizes.width,
                            .base = options().rotary_base(),
                            .inverse = inverse},
-               {x}, {y});
+               {x, start, call.cont}, {y, start});
   }
   // x, or what becomes of it.
   Value* Turned(GraphBuilder& graph, const Call& call, const char* name, Value* x, int64_t turned,

@@ -3,6 +3,8 @@ import numpy as np
 
 from ..registry import writes
 
+_CACHE = ("cache_length: keys and values stay from one pass to the next, and a model keeps nothing; export the net without it, "
+          "which reads all rows at once")
 _HIDDEN = np.finfo(np.float32).min  # score of a key that a query does not see
 
 
@@ -11,6 +13,8 @@ class Heads:
 
     def __init__(self, layer, onnx, queries, keys, width):
         options = layer.param.attention_param
+        if options.cache_length:
+            layer.refuse(_CACHE)
         self.onnx, self.items, self.queries, self.keys, self.width = onnx, layer.shape[0], queries, keys, width
         self.heads = options.num_heads
         self.kv_heads = options.num_kv_heads or self.heads

@@ -1,16 +1,30 @@
 #include <cmath>
 
 #include "caffe/cuda/launch.cuh"
+#include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/rotary.hpp"
 
 namespace caffe::cuda {
 namespace {
+
+// The first positions of items.
+struct FirstPositions {
+  Numbers start, cont;
+
+  explicit FirstPositions(const KernelContext& ctx)
+      : start(InputNumbers(ctx, ops::Rotary::kStart)),
+        cont(InputNumbers(ctx, ops::Rotary::kCont)) {}
+  __device__ double Of(int64_t item) const {
+    return cont.GetOr(item, 1.0) == 0 ? 0.0 : start.GetOr(item, 0.0);
+  }
+};
 
 // A pair of elements of a head, or one of the others.
 template <typename T>
 struct RotateElements {
   using A = Accum<T>;
   ops::Rotary op;
+  FirstPositions first_positions;
   const T* x;
   T* y;
 
@@ -26,9 +40,9 @@ struct RotateElements {
     }
     int64_t k;
     const int64_t head = Divide(element, half, &k), at = first + head * op.width + k;
-    Divide(row, op.positions, &position);
+    const int64_t item = Divide(row, op.positions, &position);
     const double angle =
-        static_cast<double>(position) *
+        (first_positions.Of(item) + static_cast<double>(position)) *
         std::pow(op.base, -2.0 * static_cast<double>(k) / static_cast<double>(op.width));
     const A cosine = static_cast<A>(std::cos(angle));
     const A sine = static_cast<A>(op.inverse ? -std::sin(angle) : std::sin(angle));
@@ -38,12 +52,26 @@ struct RotateElements {
   }
 };
 
+// Runs after the rotation, because next may be start.
+struct NextPositions {
+  FirstPositions first;
+  double positions;
+  Numbers next;
+
+  __device__ void operator()(int64_t item) const { next.Set(item, first.Of(item) + positions); }
+};
+
 void Rotary(const ops::Rotary& op, const KernelContext& ctx) {
+  const FirstPositions first(ctx);
   VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
     const int64_t rows = ctx.input(0).count() / op.step();
     ForEach(ctx, rows * (op.heads * op.width / 2 + op.others),
-            RotateElements<T>{op, ctx.input(0).as<const T>(), ctx.output(0).as<T>()});
+            RotateElements<T>{op, first, ctx.input(0).as<const T>(), ctx.output(0).as<T>()});
   });
+  if (ctx.has_output(op.kNext)) {
+    ForEach(ctx, ctx.output(op.kNext).count(),
+            NextPositions{first, static_cast<double>(op.positions), OutputNumbers(ctx, op.kNext)});
+  }
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Rotary, Rotary);
