@@ -12,16 +12,29 @@ import caffe
 from caffe.text import open_tokenizer
 
 FOLDER = Path(__file__).parent
-LENGTH = 128  # that the net reads
+LENGTH = 128  # places that the net knows
 
 
-def foretell(net, numbers):
-    """The scores of the character after these."""
-    known = numbers[-LENGTH:]
-    net.blobs["tokens"].data[...] = 0
-    net.blobs["tokens"].data[0, :len(known)] = known
-    net.forward()
-    return net.blobs["scores"].data[0, len(known) - 1]
+class Reader:
+    """The net that has read the first characters of a text, whose keys and values stay in it."""
+
+    def __init__(self, weights):
+        self.net = caffe.Net(str(FOLDER / "generate.prototxt"), caffe.TEST, weights=weights)
+        self.known = self.place = 0  # characters of the text that it has read, and the place of the next one
+
+    def foretell(self, numbers):
+        """The scores of the character after these; reads the new ones."""
+        new = numbers[self.known:]
+        if self.place + len(new) > LENGTH:  # it knows no more places, so it reads the last ones again, from place 0 on
+            new, self.place = numbers[-LENGTH // 2:], 0
+        blobs = self.net.blobs
+        for name, values in (("tokens", new), ("place", range(self.place, self.place + len(new)))):
+            blobs[name].reshape(1, len(new))
+            blobs[name].data[...] = values
+        blobs["cont"].data[...] = self.place > 0
+        self.net.forward()
+        self.known, self.place = len(numbers), self.place + len(new)
+        return blobs["scores"].data[0, -1]
 
 
 def main():
@@ -33,10 +46,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     tokenizer, draw = open_tokenizer(FOLDER), np.random.default_rng(options.seed)
-    net = caffe.Net(str(FOLDER / "deploy.prototxt"), caffe.TEST, weights=options.weights)
+    reader = Reader(options.weights)
     numbers = list(tokenizer.encode(options.start))
     for _ in range(options.characters):
-        chances = np.exp((scores := foretell(net, numbers).astype(float) / options.temperature) - scores.max())
+        chances = np.exp((scores := reader.foretell(numbers).astype(float) / options.temperature) - scores.max())
         numbers.append(draw.choice(len(chances), p=chances / chances.sum()))
     print(tokenizer.decode(numbers))
 

@@ -270,8 +270,14 @@ def test_the_model_of_characters_foretells_what_it_has_not_read(workplace):
     net.blobs["tokens"].data[0, :len(numbers)] = numbers
     chances = net.forward()["prob"][0, numpy.arange(len(numbers) - 1), numbers[1:]]
     assert -numpy.log2(chances).mean() < 2.5
-    said = workplace.run_python("examples/text/sample.py", text / "characters.caffemodel", "--start=And the king said", "--characters=9")
-    assert "And the king said" in said
+    scores = net.blobs["scores"].data[0].copy()
+    writer = caffe.Net(str(text / "generate.prototxt"), caffe.TEST, weights=str(text / "characters.caffemodel"))
+    for place, number in enumerate(numbers):  # the same from one character at a time
+        writer.blobs["tokens"].data[...], writer.blobs["place"].data[...], writer.blobs["cont"].data[...] = number, place, place > 0
+        writer.forward()
+        assert writer.blobs["scores"].data[0, 0] == pytest.approx(scores[place], abs=1e-5 * abs(scores).max())
+    said = workplace.run_python("examples/text/sample.py", text / "characters.caffemodel", "--start=And the king said", "--characters=200")
+    assert "And the king said" in said and len(said) > 200
 
 
 def test_a_text_is_trained_on_by_the_readmes_commands(workplace):
