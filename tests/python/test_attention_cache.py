@@ -105,6 +105,14 @@ def test_rows_beyond_the_cache_are_forgotten(write, case):
         assert got[:, row] == pytest.approx(outputs(window, part)[:, -1], abs=1e-5)
 
 
+def test_another_number_of_items_empties_the_cache(write):
+    case = "turned heads"
+    inputs, net = inputs_of(case), net_of(write, case, 4, 16)
+    outputs(net, [value[:, :4] for value in inputs], [0, 0])
+    first = [value[:1, 4:7] for value in inputs]
+    assert outputs(net, first, [1]) == pytest.approx(outputs(net_of(write, case, 3), first), abs=1e-5)
+
+
 def test_numbers_that_are_not_finite_go_with_their_sequence(write):
     case = "turned heads"
     inputs = inputs_of(case)
