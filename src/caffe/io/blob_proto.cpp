@@ -45,10 +45,7 @@ std::vector<T> ReadBlob(const BlobProto& blob, bool diff) {
   } else if (diff) {
     return values;
   }
-  const Shape shape = ShapeOf(blob);
-  Require(static_cast<int64_t>(values.size()) == shape.count(), "blob has ", values.size(),
-          diff ? " gradient values" : " values", " but its shape ", shape, " needs ",
-          shape.count());
+  CheckValueCount(blob, static_cast<int64_t>(values.size()), diff);
   return values;
 }
 
@@ -88,6 +85,12 @@ Shape ShapeOf(const BlobProto& blob) {
     return Shape{blob.num(), blob.channels(), blob.height(), blob.width()};
   }
   return Shape(std::vector<int64_t>(blob.shape().dim().begin(), blob.shape().dim().end()));
+}
+
+void CheckValueCount(const BlobProto& blob, int64_t values, bool diff) {
+  const Shape shape = ShapeOf(blob);
+  Require(values == shape.count(), "blob has ", values, diff ? " gradient values" : " values",
+          " but its shape ", shape, " needs ", shape.count());
 }
 
 std::vector<float> ReadBlobFloats(const BlobProto& blob, bool diff) {

@@ -14,6 +14,9 @@ namespace caffe {
 // axes then), otherwise `shape`.
 CAFFE_EXPORT Shape ShapeOf(const BlobProto& blob);
 
+// Throws InvalidArgument if the blob's shape does not have as many elements as it has values.
+void CheckValueCount(const BlobProto& blob, int64_t values, bool diff = false);
+
 // Converts the values to row-major order. If several forms are present, double_data has precedence
 // over data, and data over raw_data. Throws InvalidArgument if the number of values differs from
 // the shape's count. With `diff`, returns the gradient; empty if the blob has none.

@@ -144,11 +144,15 @@ NetParameter ReadNetBinary(const std::string& path) {
                   ": holds a solver's state, not weights; give the .caffemodel next to it, or "
                   "this file to --snapshot");
   }
-  WithContext(path, [&] { CheckTexts(net); });
-  AdoptForkFields(path, &net);
-  AdoptBvlcFields(path, &net);
-  UpgradeNet(path, &net);
+  FinishNetBinary(path, &net);
   return net;
+}
+
+void FinishNetBinary(const std::string& path, NetParameter* net) {
+  WithContext(path, [&] { CheckTexts(*net); });
+  AdoptForkFields(path, net);
+  AdoptBvlcFields(path, net);
+  UpgradeNet(path, net);
 }
 
 SolverParameter ReadSolverText(const std::string& path) {

@@ -29,6 +29,8 @@ CAFFE_EXPORT void SetNetState(Phase phase, int level, const std::vector<std::str
 
 // Reads a net with weights (.caffemodel) of BVLC Caffe, NVCaffe or SSD, and upgrades it.
 CAFFE_EXPORT NetParameter ReadNetBinary(const std::string& path);
+// The part of it after parsing: checks and upgrades the net.
+void FinishNetBinary(const std::string& path, NetParameter* net);
 
 // Reads a solver definition (.prototxt), and upgrades it and the nets in it.
 CAFFE_EXPORT SolverParameter ReadSolverText(const std::string& path);

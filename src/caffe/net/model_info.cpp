@@ -8,6 +8,7 @@
 #include "caffe/io/class_names.hpp"
 #include "caffe/io/data_inputs.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/stored_numbers.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 
@@ -107,8 +108,8 @@ ModelInfo ModelInfoOfWeights(const std::string& files) {
   ModelInfo info;
   for (const std::string& file : SplitPaths(files)) {
     if (file.ends_with(".h5")) continue;
-    const NetParameter trained = ReadNetBinary(file);
-    if (trained.has_model_info()) info = trained.model_info();
+    const WeightsInFile trained = ReadWeights(file);
+    if (trained.net.has_model_info()) info = trained.net.model_info();
   }
   return info;
 }
