@@ -40,6 +40,29 @@ TEST(FillerTest, RefusesWhatIsNoRange) {
   expect_error("type: 'gaussian' sparse: 5", "has sparse 5, but the blob has only 4 outputs");
 }
 
+TEST(FillerTest, FillsParts) {
+  const Shape shape{10, 3, 3, 3};
+  for (const char* text :
+       {"type: 'gaussian' std: 2", "type: 'gaussian' std: 2 sparse: 4", "type: 'xavier'",
+        "type: 'msra' variance_norm: AVERAGE", "type: 'uniform' min: 1 max: 2", "type: 'bilinear'",
+        "type: 'constant' value: 3"}) {
+    FillerParameter filler;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &filler));
+    ASSERT_TRUE(FillsParts(filler));
+    std::vector<float> values;
+    for (const int count : {101, 2, 160, 7}) {
+      std::vector<float> part(static_cast<size_t>(count));
+      FillPart(filler, shape, RandomStream(1, StreamOf("filler")),
+               static_cast<int64_t>(values.size()), part);
+      values.insert(values.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(values, Filled(text, shape)) << text;
+  }
+  FillerParameter of_rows;
+  of_rows.set_type("positive_unitball");
+  EXPECT_FALSE(FillsParts(of_rows));
+}
+
 // A slope or a scale that all channels share. Caffe counts one input and one output.
 TEST(FillerTest, FillsAScalar) {
   for (const char* text :

@@ -15,8 +15,13 @@ namespace {
 class Filling {
  public:
   Filling(const FillerParameter& filler, const Shape& shape, const RandomStream& random,
-          uint64_t draw, std::span<float> values)
-      : filler_(filler), shape_(shape), random_(random), draw_(draw), values_(values) {}
+          uint64_t draw, std::span<float> values, size_t first = 0)
+      : filler_(filler),
+        shape_(shape),
+        random_(random),
+        draw_(draw),
+        first_(first),
+        values_(values) {}
 
   // Checks the options without filling values.
   void Check() const {
@@ -81,26 +86,26 @@ class Filling {
 
   void Uniform(float low, float high) {
     for (size_t i = 0; i < values_.size(); ++i) {
-      values_[i] = low + (high - low) * ToUniform(random_.Bits(i, draw_));
+      values_[i] = low + (high - low) * ToUniform(random_.Bits(first_ + i, draw_));
     }
   }
 
   void Normal(float mean, float deviation) {
-    for (size_t i = 0; i < values_.size(); i += 4) {
-      const auto bits = random_.Block(i / 4, draw_);
+    for (size_t i = 0; i < values_.size();) {
+      const auto bits = random_.Block((first_ + i) / 4, draw_);
       const auto first = ToNormal(bits[0], bits[1]), second = ToNormal(bits[2], bits[3]);
       const float normals[4] = {first[0], first[1], second[0], second[1]};
-      for (size_t k = 0; k < 4 && i + k < values_.size(); ++k) {
-        values_[i + k] = mean + deviation * normals[k];
-      }
+      for (size_t k = (first_ + i) % 4; k < 4 && i < values_.size(); ++k, ++i)
+        values_[i] = mean + deviation * normals[k];
     }
   }
 
   void Sparsify() {
     const float keep = static_cast<float>(filler_.sparse()) / static_cast<float>(Outputs());
-    const uint64_t offset = (values_.size() + 3) / 4 * 4;  // after the normal numbers
+    const uint64_t offset =
+        (static_cast<uint64_t>(shape_.count()) + 3) / 4 * 4;  // after the normal numbers
     for (size_t i = 0; i < values_.size(); ++i) {
-      if (ToUniform(random_.Bits(offset + i, draw_)) >= keep) values_[i] = 0;
+      if (ToUniform(random_.Bits(offset + first_ + i, draw_)) >= keep) values_[i] = 0;
     }
   }
 
@@ -137,10 +142,11 @@ class Filling {
     const int64_t width = shape_[3];
     const double factor = std::ceil(static_cast<double>(width) / 2);
     const double centre = (2 * factor - 1 - std::fmod(factor, 2.0)) / (2 * factor);
-    for (int64_t i = 0; i < shape_.count(); ++i) {
+    for (size_t k = 0; k < values_.size(); ++k) {
+      const auto i = static_cast<int64_t>(first_ + k);
       const double x = static_cast<double>(i % width);
       const double y = static_cast<double>((i / width) % shape_[2]);
-      values_[i] = static_cast<float>((1 - std::abs(x / factor - centre)) *
+      values_[k] = static_cast<float>((1 - std::abs(x / factor - centre)) *
                                       (1 - std::abs(y / factor - centre)));
     }
   }
@@ -149,6 +155,7 @@ class Filling {
   const Shape& shape_;
   const RandomStream& random_;
   const uint64_t draw_;
+  const size_t first_;  // index of values_[0] in the shape
   std::span<float> values_;
 };
 
@@ -158,6 +165,16 @@ void Fill(const FillerParameter& filler, const Shape& shape, const RandomStream&
           uint64_t draw, std::span<float> values) {
   CAFFE_ASSERT(static_cast<int64_t>(values.size()) == shape.count());
   Filling(filler, shape, random, draw, values).Run();
+}
+
+bool FillsParts(const FillerParameter& filler) {
+  return !filler.type().starts_with("positive_unitball");  // divides by sums of rows
+}
+
+void FillPart(const FillerParameter& filler, const Shape& shape, const RandomStream& random,
+              int64_t first, std::span<float> values) {
+  CAFFE_ASSERT(FillsParts(filler) && first + static_cast<int64_t>(values.size()) <= shape.count());
+  Filling(filler, shape, random, 0, values, static_cast<size_t>(first)).Run();
 }
 
 void CheckFiller(const FillerParameter& filler, const Shape& shape) {

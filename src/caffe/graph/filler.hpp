@@ -26,6 +26,12 @@ namespace caffe {
 CAFFE_EXPORT void Fill(const FillerParameter& filler, const Shape& shape,
                        const RandomStream& random, uint64_t draw, std::span<float> values);
 
+// True if FillPart() can fill a part of the values.
+bool FillsParts(const FillerParameter& filler);
+// Fills `values` with what Fill(), in its draw 0, gives elements from `first` on.
+void FillPart(const FillerParameter& filler, const Shape& shape, const RandomStream& random,
+              int64_t first, std::span<float> values);
+
 // Throws InvalidArgument if Fill() would, without filling anything.
 CAFFE_EXPORT void CheckFiller(const FillerParameter& filler, const Shape& shape);
 
