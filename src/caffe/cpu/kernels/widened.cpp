@@ -2,6 +2,12 @@
 // has no arithmetic for, and for shapes that their own kernels refuse. A few images at a time are
 // converted into the workspace and stay in the cache, so no tensor exists twice.
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "caffe/cpu/half_rows.hpp"
 #include "caffe/cpu/onednn.hpp"
@@ -160,6 +166,22 @@ Op OfPart(const Op& op, int64_t images) {
 
 constexpr Signature kFloats = {DType::kFloat, DType::kFloat};
 
+// The kernel for float, or a list of refusals.
+std::variant<Kernel, std::string> FloatKernel(const Op& op, const std::vector<OperandDesc>& inputs,
+                                              const std::vector<OperandDesc>& outputs,
+                                              const KernelRequest& request) {
+  std::string refusals;
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(request.device.kind(), op.type())) {
+    if (candidate.rank == KernelRank::kReference || !candidate.Serves(op, kFloats)) continue;
+    KernelOrRefusal answer =
+        candidate.factory({op, inputs, outputs, request.device, request.settings});
+    if (Kernel* kernel = std::get_if<Kernel>(&answer)) return std::move(*kernel);
+    refusals += (refusals.empty() ? "" : "; ") + std::get<Refusal>(answer).reason;
+  }
+  return refusals;
+}
+
 template <typename T>
 KernelOrRefusal MakeWidened(const T&, const KernelRequest& request) {
   const LayoutRule rule = request.op.layout_rule();
@@ -174,26 +196,140 @@ KernelOrRefusal MakeWidened(const T&, const KernelRequest& request) {
     }
   }
   const std::vector<OperandDesc> inputs = Parts(state->inputs), outputs = Parts(state->outputs);
-  const Op op = OfPart(request.op, state->images_of_part);
-  std::string refusals;
-  for (const KernelCandidate& candidate :
-       KernelRegistry::Get().Candidates(request.device.kind(), typeid(T))) {
-    if (candidate.rank == KernelRank::kReference || !candidate.Serves(op, kFloats)) continue;
-    KernelOrRefusal answer =
-        candidate.factory({op, inputs, outputs, request.device, request.settings});
-    if (const Refusal* refusal = std::get_if<Refusal>(&answer)) {
-      refusals += (refusals.empty() ? "" : "; ") + refusal->reason;
-      continue;
-    }
-    state->kernel = std::move(std::get<Kernel>(answer));
-    for (const Widened& operand : state->inputs) state->input_views.push_back(operand.view);
-    for (const Widened& operand : state->outputs) state->output_views.push_back(operand.view);
-    const size_t inner_offset = layout.bytes();
-    return Kernel{
-        "", [state, inner_offset](const KernelContext& ctx) { Run(*state, inner_offset, ctx); },
-        inner_offset + state->kernel.workspace_bytes};
+  auto answer = FloatKernel(OfPart(request.op, state->images_of_part), inputs, outputs, request);
+  if (const std::string* refusals = std::get_if<std::string>(&answer))
+    return Refusal{"no kernel for float serves: " + *refusals};
+  state->kernel = std::get<Kernel>(std::move(answer));
+  for (const Widened& operand : state->inputs) state->input_views.push_back(operand.view);
+  for (const Widened& operand : state->outputs) state->output_views.push_back(operand.view);
+  const size_t inner_offset = layout.bytes();
+  return Kernel{"",
+                [state, inner_offset](const KernelContext& ctx) { Run(*state, inner_offset, ctx); },
+                inner_offset + state->kernel.workspace_bytes};
+}
+
+// A product with weights in parts of its columns. Weights that were widened as a whole would take
+// twice the memory of all 16-bit weights.
+class GemmByColumns {
+ public:
+  static constexpr int64_t kWeightBytes = 8 << 20;  // of a part, in float
+
+  static int64_t ColumnsOfPart(const ops::Gemm& op) {
+    return std::max<int64_t>(kWeightBytes / static_cast<int64_t>(sizeof(float)) / op.inner, 16);
   }
-  return Refusal{"no kernel for float serves: " + refusals};
+
+  GemmByColumns(const ops::Gemm& op, const KernelRequest& request)
+      : op_(op), columns_(ColumnsOfPart(op)) {
+    const auto& inputs = request.inputs;
+    a_offset_ = layout_.Add<float>(IsHalf(inputs[ops::Gemm::kA]) ? op.rows * op.inner : 0);
+    b_offset_ = layout_.Add<float>(columns_ * op.inner);
+    bias_offset_ = layout_.Add<float>(op.columns);
+    c_offset_ = layout_.Add<float>(op.rows * columns_);
+    has_bias_ = inputs.size() > ops::Gemm::kBias && inputs[ops::Gemm::kBias].present;
+  }
+
+  // Returns why there is no kernel; empty if there is one.
+  std::string Plan(const KernelRequest& request) {
+    for (const int64_t columns : {columns_, op_.columns % columns_}) {
+      if (columns == 0) continue;
+      ops::Gemm part = op_;
+      part.columns = columns;
+      std::vector<OperandDesc> inputs = {Float({op_.rows, op_.inner}), Float({columns, op_.inner})};
+      if (has_bias_) inputs.push_back(Float({columns}));
+      auto answer = FloatKernel(part, inputs, {Float({op_.rows, columns})}, request);
+      if (const std::string* refusals = std::get_if<std::string>(&answer)) return *refusals;
+      kernels_.push_back(std::get<Kernel>(std::move(answer)));
+      inner_bytes_ = std::max(inner_bytes_, kernels_.back().workspace_bytes);
+    }
+    for (const bool is_last : {false, true}) {
+      Views& views = views_[is_last];
+      const int64_t columns = is_last ? op_.columns % columns_ : columns_;
+      views.inputs[0] = {Float({op_.rows, op_.inner})};
+      views.inputs[1] = {Float({columns, op_.inner})};
+      views.inputs[2] = {Float({columns})};
+      views.output = {Float({op_.rows, columns})};
+    }
+    return "";
+  }
+
+  size_t workspace_bytes() const { return layout_.bytes() + inner_bytes_; }
+
+  void Run(const KernelContext& ctx) {
+    const float* const a = Floats(ctx.input(ops::Gemm::kA), a_offset_, ctx);
+    const float* const bias =
+        has_bias_ ? Floats(ctx.input(ops::Gemm::kBias), bias_offset_, ctx) : nullptr;
+    const TensorView& b = ctx.input(ops::Gemm::kB);
+    for (int64_t first = 0; first < op_.columns; first += columns_) {
+      const bool is_last = first + columns_ > op_.columns;
+      Views& views = views_[is_last];
+      views.inputs[0].data = const_cast<float*>(a);
+      views.inputs[1].data = WorkspaceAt<float>(ctx, b_offset_);
+      views.inputs[2].data = const_cast<float*>(bias == nullptr ? nullptr : bias + first);
+      views.output.data = WorkspaceAt<float>(ctx, c_offset_);
+      TensorView rows{{views.inputs[1].shape, b.dtype},
+                      b.as<char>() + first * op_.inner * static_cast<int64_t>(SizeOf(b.dtype))};
+      Convert(rows, views.inputs[1]);
+      KernelContext inner = ctx;
+      inner.inputs = {views.inputs.data(), static_cast<size_t>(has_bias_ ? 3 : 2)};
+      inner.outputs = {&views.output, 1};
+      inner.accumulated = {};
+      inner.workspace = static_cast<char*>(ctx.workspace) + layout_.bytes();
+      kernels_[is_last && columns_ <= op_.columns ? kernels_.size() - 1 : 0].run(inner);
+      Store(ctx, first, views.output);
+    }
+  }
+
+ private:
+  struct Views {
+    std::array<TensorView, 3> inputs;
+    TensorView output;
+  };
+
+  static OperandDesc Float(std::vector<int64_t> dims) {
+    OperandDesc desc;
+    desc.shape = Shape(std::move(dims));
+    return desc;
+  }
+  static const float* Floats(const TensorView& from, size_t offset, const KernelContext& ctx) {
+    if (!IsHalf(from)) return from.as<const float>();
+    TensorView to{{from.shape, DType::kFloat}, WorkspaceAt<float>(ctx, offset)};
+    Convert(from, to);
+    return to.as<const float>();
+  }
+  void Store(const KernelContext& ctx, int64_t first, const TensorView& part) const {
+    const TensorView& c = ctx.output(0);
+    const int64_t columns = part.shape[1];
+    VisitFloat(c.dtype, [&]<typename T>(TypeTag<T>) {
+      for (int64_t r = 0; r < op_.rows; ++r) {
+        const float* const from = part.as<const float>() + r * columns;
+        T* const to = c.as<T>() + r * op_.columns + first;
+        for (int64_t k = 0; k < columns; ++k) {
+          const float old = ctx.accumulates(0) ? static_cast<float>(to[k]) : 0.0f;
+          to[k] = T(ctx.accumulates(0) ? old + from[k] : from[k]);
+        }
+      }
+    });
+  }
+
+  const ops::Gemm op_;
+  const int64_t columns_;  // of a part
+  bool has_bias_ = false;
+  WorkspaceLayout layout_;
+  size_t a_offset_ = 0, b_offset_ = 0, bias_offset_ = 0, c_offset_ = 0, inner_bytes_ = 0;
+  std::vector<Kernel> kernels_;  // of a part, and of a smaller last one
+  std::array<Views, 2> views_;   // of the same
+};
+
+KernelOrRefusal MakeGemmByColumns(const ops::Gemm& op, const KernelRequest& request) {
+  const OperandDesc& b = request.inputs[ops::Gemm::kB];
+  if (!IsHalf(b) || !b.is_constant) return Refusal{"only 16-bit weights that do not change"};
+  if (!op.transpose_b || op.inner == 0) return Refusal{"only weights with a row for each output"};
+  if (op.columns < 2 * GemmByColumns::ColumnsOfPart(op)) return Refusal{"only large weights"};
+  const auto product = std::make_shared<GemmByColumns>(op, request);
+  const std::string refusals = product->Plan(request);
+  if (!refusals.empty()) return Refusal{"no kernel for float serves: " + refusals};
+  return Kernel{"", [product](const KernelContext& ctx) { product->Run(ctx); },
+                product->workspace_bytes()};
 }
 
 // For types that the processor has no arithmetic for.
@@ -246,6 +382,8 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-da
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-widened",
                               KernelRank::kBest, MakeWidened<ops::ConvGradWeights>,
                               GradWeightsTraits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-by-columns", KernelRank::kBest,
+                              MakeGemmByColumns, WidenedTraits(nullptr));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-widened", KernelRank::kBest,
                               MakeWidened<ops::Gemm>, WidenedTraits(nullptr));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchedGemm, "batched-gemm-widened",
