@@ -104,8 +104,8 @@ cortado_net* cortado_open(const char* path) {
   return Guard<>(static_cast<cortado_net*>(nullptr), [&] {
     caffe::Require(path != nullptr, "the path of a program is NULL");
     return caffe::WithContext(path, [&] {
-      const std::string bytes = ReadFile(path);
-      return new cortado_net{Context(ReadProgram(bytes))};
+      ProgramFile program = ReadProgram(ReadFile(path));  // frees the bytes
+      return new cortado_net{Context(std::move(program))};
     });
   });
 }

@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <set>
 
 #include "caffe/core/threads_for_now.hpp"
 #include "caffe/error.hpp"
@@ -46,8 +45,8 @@ Context::Context(ProgramFile file)
     : program_(std::make_shared<LoadedProgram>(std::move(file))),
       device_(MakeDevice(DeviceKind::kCpu)) {
   program_->threads = omp_get_max_threads();
+  CountUses();
   Prepare();
-  DropConstants();
 }
 
 Context::Context(const Context& other) : program_(other.program_), device_(other.device_) {
@@ -129,26 +128,29 @@ void Context::Pack(size_t index, const Kernel& kernel, Step* step) {
     context.workspace = workspace.get();
     context.stream = &device_->compute_stream();
     wanted.convert(context);
+    EndUse(number);
   }
   CAFFE_ASSERT(packed.size == wanted.bytes && packed.operand == wanted.operand, packed.size);
   bytes.data = packed.bytes.get();
   weights = bytes;
 }
 
-// Frees weights in the file's order if kernels read them only in packed form.
-void Context::DropConstants() {
-  std::set<int> read;
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    const std::vector<int>& inputs = program_->file.steps[i].inputs;
-    for (size_t k = 0; k < inputs.size(); ++k) {
-      const LoadedProgram::Packed& packed = program_->packed[i];
-      if (packed.bytes == nullptr || packed.operand != static_cast<int>(k)) read.insert(inputs[k]);
+void Context::CountUses() {
+  const ProgramFile& file = program_->file;
+  program_->uses.assign(file.tensors.size(), 1);  // the one that this function ends
+  const auto add = [&](const std::vector<int>& tensors) {
+    for (const int tensor : tensors) {
+      if (tensor >= 0) ++program_->uses[static_cast<size_t>(tensor)];
     }
-  }
-  read.insert(program_->file.outputs.begin(), program_->file.outputs.end());
-  for (size_t i = 0; i < program_->file.tensors.size(); ++i) {
-    if (read.count(static_cast<int>(i)) == 0) program_->file.tensors[i].constant.reset();
-  }
+  };
+  for (const ProgramFile::Step& step : file.steps) add(step.inputs);
+  add(file.outputs);
+  for (size_t i = 0; i < file.tensors.size(); ++i) EndUse(static_cast<int>(i));
+}
+
+void Context::EndUse(int tensor) {
+  const auto index = static_cast<size_t>(tensor);
+  if (--program_->uses[index] == 0) program_->file.tensors[index].constant.reset();
 }
 
 size_t Context::num_inputs() const {

@@ -15,6 +15,8 @@ struct LoadedProgram {
       : file(std::move(file)), packed(this->file.steps.size()) {}
 
   ProgramFile file;
+  // By tensor: uses that need a constant as it is in the file.
+  std::vector<int> uses;
   // Number of threads that kernels were chosen for: the order of the weights depends on it.
   int threads = 0;
   // By step: weights in the order of the step's kernel, and their size in bytes; null if the kernel
@@ -62,7 +64,9 @@ class CAFFE_EXPORT Context {
   // kernels read floats, or only to pack them.
   void Unfold(int tensor);
   std::shared_ptr<void> Unfolded(const ProgramFile::Tensor& tensor) const;
-  void DropConstants();
+  void CountUses();
+  // Frees a constant after its last use.
+  void EndUse(int tensor);
 
   const std::shared_ptr<LoadedProgram> program_;
   std::shared_ptr<Device> device_;
