@@ -62,6 +62,11 @@ struct NetOptions {
   // Skips, each with a warning, fields of the file that the schema does not have, and layers of
   // unknown type together with the layers that need their tops.
   bool lenient = false;
+  // A net of phase TEST whose steps read converted copies of the weights (16 or 8 bits, or another
+  // order) holds only the copies. Whoever asks for the weights gets their exact values again, read
+  // from the .caffemodel, which stays open, or from the fillers; they then stay in memory. true:
+  // they stay from the beginning. Weights that come from elsewhere stay in any case.
+  bool keep_weights = false;
   // Limit, in bytes, of the memory for training: parameters, gradients, `solver_states` tensors per
   // parameter, inputs and outputs, activations and workspace. Backward recomputes as many results
   // of forward as the limit requires; the numbers stay the same. 0: no limit. Throws
@@ -217,6 +222,8 @@ class CAFFE_EXPORT Net {
   const Graph& graph() const;
   // Bytes of parameters (with gradients if they exist) and of kept blobs.
   int64_t persistent_bytes() const;
+  // Bytes that weights take now: parameters that are in memory, and the copies that steps read.
+  int64_t weight_bytes() const;
   // false for a net that was only compiled (NetOptions::allocate).
   bool is_allocated() const;
 

@@ -276,6 +276,10 @@ void BindNet(py::module_& module) {
           "Another net of this definition and these input shapes that reads the same weights, in "
           "their memory: for a thread of its own. Weights may be changed while none of the nets "
           "runs. Raises InvalidArgument for a net of phase TRAIN.")
+      .def_property_readonly(
+          "weight_bytes", Method<Net>(&Net::weight_bytes),
+          "Bytes that weights take now: parameters that are in memory, and the copies that steps "
+          "read.")
       .def(
           "save",
           [](const Net& self, const py::object& file) {

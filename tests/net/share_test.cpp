@@ -44,11 +44,12 @@ class ShareTest : public ::testing::Test {
     return {output.cpu_data<float>(), output.cpu_data<float>() + output.count()};
   }
 
-  // The addresses of the copies of weights.
+  // The addresses of the copies of weights that steps read.
   static std::vector<const void*> CopiesOf(Net& net) {
     Executor& executor = TrainingNet(net).executor();
     std::vector<const void*> places;
     for (const Program::Copy& copy : executor.program().copies) {
+      if (!copy.is_read) continue;
       for (const int result : copy.results) places.push_back(executor.bindings()[result]->data());
     }
     return places;

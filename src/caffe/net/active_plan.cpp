@@ -12,7 +12,8 @@ void ActivePlan::Compile(uint64_t seed, const std::shared_ptr<ThreadClaim>& clai
   if (!source_.options.allocate) NetParams::CheckFillers(*plan.graph);
   if (source_.options.allocate && !memory_.params.are_created()) {
     NetMemory::CheckFits(source_, *plan.graph);
-    memory_.params.Create(source_.param, *plan.graph, source_.device, seed, claim);
+    memory_.params.Create(source_.param, *plan.graph, source_.device, seed, source_.loading(),
+                          claim);
   }
   Install(std::move(plan));
 }
@@ -94,7 +95,6 @@ void ActivePlan::SwitchTo(const PlanKey& key) {
   if (known) {
     plan_ = std::move(known->plan);
     executor_ = std::move(known->executor);
-    executor_->copies().Forget();
     BindAnew();
   } else {
     Install(std::move(*compiled));
@@ -136,7 +136,7 @@ void ActivePlan::Replan(const std::function<Plan()>& make_plan, int layer) {
       const bool is_bound_anew = plan_.graph != previous_plan.graph;
       plan_ = std::move(previous_plan);
       executor_ = std::move(previous);
-      if (is_bound_anew) executor_->copies().Forget(), BindAnew();
+      if (is_bound_anew) BindAnew();
     }
     throw;
   }

@@ -213,6 +213,11 @@ int64_t Net::persistent_bytes() const {
   return NetMemory::PersistentBytes(graph());
 }
 
+int64_t Net::weight_bytes() const {
+  const ThreadClaim::Scope scope = impl_->Claim();
+  return impl_->memory.WeightBytes();
+}
+
 std::string Net::DescribeFirstNonFinite() {
   const ThreadClaim::Scope scope = impl_->Claim();
   return caffe::DescribeFirstNonFinite(impl_->source, impl_->memory.params, impl_->plan,
@@ -228,7 +233,7 @@ std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const NetParameter& 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const std::string& file) {
   const ThreadClaim::Scope scope = impl_->Claim();
   return CopyTrainedFile(file, impl_->layer_names, impl_->memory.params.by_layer(),
-                         impl_->memory.params.Owned());
+                         impl_->memory.params.Owned(), impl_->source.loading());
 }
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFromHDF5(const std::string& file) {

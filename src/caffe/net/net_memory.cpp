@@ -2,8 +2,11 @@
 
 #include <glog/logging.h>
 
+#include <set>
+
 #include "caffe/device/reserved_memory.hpp"
 #include "caffe/error.hpp"
+#include "caffe/graph/weight_copies.hpp"
 #include "caffe/net/memory_shortage.hpp"
 #include "caffe/net/plan.hpp"
 
@@ -15,6 +18,7 @@ Bindings NetMemory::Bind(const Graph& graph, bool keep_all) {
   blobs.Bind(graph, keep_all, &bindings);
   if (keep_all) blobs.FillLossDiffs(graph, loss_scale);
   std::map<std::string, int> versions;
+  std::set<const SyncedTensor*> used;
   for (const Value& value : graph.values()) {
     const int version = versions[value.name]++;
     const bool needs_memory =
@@ -30,8 +34,25 @@ Bindings NetMemory::Bind(const Graph& graph, bool keep_all) {
       tensor->Reset(value.desc);
     }
     bindings[value.id] = tensor.get();
+    used.insert(tensor.get());
+  }
+  for (const auto& [name, tensor] : kept_) {  // copies of weights that this plan does not read
+    if (used.count(tensor.get()) == 0 && tensor->recipe().steps != 0) tensor->Detach();
   }
   return bindings;
+}
+
+int64_t NetMemory::WeightBytes() const {
+  std::set<const void*> counted;
+  int64_t bytes = 0;
+  for (const auto& layer : params.by_layer()) {
+    for (const std::shared_ptr<Blob>& blob : layer)
+      bytes += blob->data_tensor().HeldBytes(&counted);
+  }
+  for (const auto& [name, tensor] : kept_) {
+    if (tensor->recipe().steps != 0) bytes += tensor->HeldBytes(&counted);
+  }
+  return bytes;
 }
 
 namespace {
@@ -46,9 +67,10 @@ struct OutlivingBytes {
 };
 
 OutlivingBytes BytesOutsideTheArena(const Graph& graph) {
+  const std::set<const Value*> only_copied = WeightsOnlyCopied(graph);
   OutlivingBytes bytes;
   for (const Value& value : graph.values()) {
-    if (!IsOutsideTheArena(value)) continue;
+    if (!IsOutsideTheArena(value) || only_copied.count(&value) > 0) continue;
     const bool is_blob = value.kind == ValueKind::kActivation || value.kind == ValueKind::kExternal;
     (is_blob ? bytes.blobs : bytes.other) += static_cast<int64_t>(value.desc.bytes());
   }

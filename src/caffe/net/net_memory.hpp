@@ -19,6 +19,8 @@ struct NetMemory {
 
   // Bytes of parameters, their gradients, and everything else that outlives a run.
   static int64_t PersistentBytes(const Graph& graph);
+  // Bytes of parameters and their copies that are in memory now.
+  int64_t WeightBytes() const;
   // Throws DeviceError if the plan will take more memory than the device has free.
   static void CheckFits(const NetSource& source, const Graph& graph);
   // The same for a plan that will take the place of the current one, for inputs of other shapes.

@@ -5,7 +5,7 @@
 namespace caffe {
 
 void NetParams::Create(const NetParameter& definition, const Graph& graph,
-                       const std::shared_ptr<Device>& device, uint64_t seed,
+                       const std::shared_ptr<Device>& device, uint64_t seed, Loading loading,
                        const std::shared_ptr<ThreadClaim>& claim) {
   const SharedSpecs shared = MergeSharedSpecs(definition);
   std::map<const Value*, std::shared_ptr<Blob>> owners;
@@ -24,7 +24,7 @@ void NetParams::Create(const NetParameter& definition, const Graph& graph,
         continue;
       }
       owners[value] = blob;
-      InitializeParam(*call.layer, index, call.params[k], seed, blob.get());
+      InitializeParam(*call.layer, index, call.params[k], seed, loading, blob.get());
       learnable_.push_back(DescribeParam(call.layer->param(), index, call.params[k], shared, blob));
       learnable_.back().has_gradient = call.param_needs_gradient[k];
       learnable_.back().backward_type = call.types.backward;

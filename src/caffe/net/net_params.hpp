@@ -20,7 +20,7 @@ class NetParams {
   static void CheckFillers(const Graph& graph);
   // Creates parameters with initial values from the definition or the fillers.
   void Create(const NetParameter& definition, const Graph& graph,
-              const std::shared_ptr<Device>& device, uint64_t seed,
+              const std::shared_ptr<Device>& device, uint64_t seed, Loading loading,
               const std::shared_ptr<ThreadClaim>& claim);
   bool are_created() const { return !by_layer_.empty(); }
 

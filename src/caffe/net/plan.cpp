@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "caffe/graph/weight_copies.hpp"
 #include "caffe/net/build_graph.hpp"
 #include "caffe/passes/pass.hpp"
 #include "caffe/tensor/proto_dtype.hpp"
@@ -132,9 +133,11 @@ PlanMemory MemoryOf(const Graph& graph, int solver_states) {
       if (output != nullptr) used.insert(output->root());
     }
   }
+  const std::set<const Value*> only_copied = WeightsOnlyCopied(graph);
   for (const Value& value : graph.values()) {
     if (value.owner != nullptr) continue;
-    const int64_t bytes = static_cast<int64_t>(value.desc.bytes());
+    const bool is_freed = only_copied.count(&value) > 0;
+    const int64_t bytes = is_freed ? 0 : static_cast<int64_t>(value.desc.bytes());
     switch (value.kind) {
       case ValueKind::kParam:
         memory.parameter_count += value.desc.count();

@@ -8,6 +8,7 @@
 
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
+#include "caffe/net/weights.hpp"
 #include "caffe/plan/program.hpp"
 #include "caffe/plan_report.hpp"
 
@@ -34,7 +35,13 @@ struct NetSource {
   std::shared_ptr<Device> device;
   std::vector<std::shared_ptr<Layer>> layers;
   std::shared_ptr<const BlobRanges> ranges;  // null: no layer is computed in 8 bits
-  std::shared_ptr<RankExchange> exchange;  // null: the net computes alone
+  std::shared_ptr<RankExchange> exchange;    // null: the net computes alone
+
+  // When parameters get their values.
+  Loading loading() const {
+    return param.state().phase() == TEST && !options.keep_weights ? Loading::kWhenNeeded
+                                                                  : Loading::kNow;
+  }
 };
 
 // Types for layers that do not set any: the definition's default_* fields, its precision, else

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
+#include <utility>
 
 #include "caffe/core/philox.hpp"
 #include "caffe/error.hpp"
@@ -12,7 +14,7 @@
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/hdf5_files.hpp"
-#include "caffe/io/net_files.hpp"
+#include "caffe/io/stored_numbers.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
@@ -31,15 +33,55 @@ bool FitsLegacy(const Shape& stored, const Shape& wanted) {
   return true;
 }
 
-using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
+void CheckFits(const Shape& stored, const Shape& wanted) {
+  Require(FitsLegacy(stored, wanted), "the file has shape ", stored, ", the net ", wanted,
+          "; give the weights of this net, or rename the layer to train it from scratch");
+}
 
-void CopyLayer(const LayerParameter& source, const ParamBlobs& blobs) {
+using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
+using ReadOne = std::function<void(const BlobProto&, Blob*)>;
+
+void CopyLayer(const LayerParameter& source, const ParamBlobs& blobs, const ReadOne& read) {
   Require(source.blobs_size() == static_cast<int>(blobs.size()), "the file has ",
           source.blobs_size(), " parameter blob(s), the net ", blobs.size(), "; the layers differ");
   for (int i = 0; i < source.blobs_size(); ++i) {
-    WithContext(StrCat("parameter ", i), [&] { ReadBlob(source.blobs(i), blobs[i].get()); });
+    WithContext(StrCat("parameter ", i), [&] { read(source.blobs(i), blobs[i].get()); });
   }
 }
+
+void SetOrigin(std::shared_ptr<const Origin> origin, Loading loading, Blob* blob) {
+  blob->data_tensor().SetOrigin(std::move(origin));
+  if (loading == Loading::kNow) blob->data_tensor().data();
+}
+
+// The initial values of a parameter.
+class FillerOrigin final : public Origin {
+ public:
+  FillerOrigin(const FillerParameter& filler, const Shape& shape, uint64_t seed,
+               const std::string& name)
+      : filler_(filler), shape_(shape), random_(seed, StreamOf(name)) {}
+
+  bool reads_parts() const override { return FillsParts(filler_); }
+  void Read(int64_t first, int64_t count, DType dtype, void* to) const override {
+    if (dtype == DType::kFloat && count < shape_.count())
+      return FillPart(filler_, shape_, random_, first, {static_cast<float*>(to), Size(count)});
+    if (dtype == DType::kFloat)
+      return Fill(filler_, shape_, random_, 0, {static_cast<float*>(to), Size(count)});
+    std::vector<float> values(Size(shape_.count()));
+    Fill(filler_, shape_, random_, 0, values);
+    VisitFloat(dtype, [&]<typename T>(TypeTag<T>) {
+      std::transform(values.begin() + first, values.begin() + first + count, static_cast<T*>(to),
+                     [](float x) { return T(x); });
+    });
+  }
+
+ private:
+  static size_t Size(int64_t count) { return static_cast<size_t>(count); }
+
+  const FillerParameter filler_;
+  const Shape shape_;
+  const RandomStream random_;
+};
 
 // A layer in an HDF5 file, and the indexes of its parameters in the file.
 struct Hdf5Layer {
@@ -169,6 +211,19 @@ class Transfer {
   std::vector<Net::WeightTransfer> report_;
 };
 
+// `name` as in Transfer::Report().
+std::vector<Net::WeightTransfer> CopyLayers(const NetParameter& trained,
+                                            const std::vector<std::string>& layer_names,
+                                            const LayerBlobs& blobs, const char* name,
+                                            const ReadOne& read) {
+  Transfer transfer(layer_names, blobs);
+  for (const LayerParameter& source : trained.layer()) {
+    if (transfer.Ignores(source.name(), source.blobs_size())) continue;
+    transfer.Copy(source.name(), [&](const ParamBlobs& own) { CopyLayer(source, own, read); });
+  }
+  return transfer.Report(name);
+}
+
 }  // namespace
 
 void LogTransfers(const std::vector<Net::WeightTransfer>& transfers) {
@@ -192,10 +247,7 @@ void LogTransfers(const std::vector<Net::WeightTransfer>& transfers) {
 }
 
 void ReadBlob(const BlobProto& proto, Blob* blob, bool diff) {
-  const Shape stored = ShapeOf(proto);
-  Require(FitsLegacy(stored, blob->shape()), "the file has shape ", stored, ", the net ",
-          blob->shape(),
-          "; give the weights of this net, or rename the layer to train it from scratch");
+  CheckFits(ShapeOf(proto), blob->shape());
   const std::vector<double> values = ReadBlobDoubles(proto, diff);
   VisitFloat(blob->data_tensor().desc().dtype, [&]<typename T>(TypeTag<T>) {
     T* elements = diff ? blob->mutable_cpu_diff<T>() : blob->mutable_cpu_data<T>();
@@ -215,20 +267,20 @@ void WriteBlob(const Blob& blob, bool write_diff, BlobProto* proto) {
 }
 
 void InitializeParam(const Layer& layer, int index, const ParamDeclaration& declaration,
-                     uint64_t seed, Blob* blob) {
+                     uint64_t seed, Loading loading, Blob* blob) {
   if (index < layer.param().blobs_size()) {
     WithContext(StrCat(PlaceOf(layer.param()), ": blobs ", index),
                 [&] { ReadBlob(layer.param().blobs(index), blob); });
     return;
   }
   const std::string name = StrCat(layer.name(), ".", index);
-  std::vector<float> values = declaration.values;
-  if (values.empty()) {
-    values.resize(static_cast<size_t>(blob->count()));
-    WithContext(StrCat(PlaceOf(layer.param()), ": parameter ", index), [&] {
-      Fill(declaration.filler, declaration.shape, RandomStream(seed, StreamOf(name)), 0, values);
-    });
+  if (declaration.values.empty()) {
+    CheckParamFiller(layer, index, declaration);
+    return SetOrigin(
+        std::make_shared<FillerOrigin>(declaration.filler, declaration.shape, seed, name), loading,
+        blob);
   }
+  const std::vector<float>& values = declaration.values;
   CAFFE_ASSERT(static_cast<int64_t>(values.size()) == blob->count(), name);
   VisitFloat(blob->data_tensor().desc().dtype, [&]<typename T>(TypeTag<T>) {
     std::transform(values.begin(), values.end(), blob->mutable_cpu_data<T>(),
@@ -281,22 +333,25 @@ Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
 std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
                                                    const std::vector<std::string>& layer_names,
                                                    const LayerBlobs& blobs, const char* name) {
-  Transfer transfer(layer_names, blobs);
-  for (const LayerParameter& source : trained.layer()) {
-    if (transfer.Ignores(source.name(), source.blobs_size())) continue;
-    transfer.Copy(source.name(), [&](const ParamBlobs& own) { CopyLayer(source, own); });
-  }
-  return transfer.Report(name);
+  return CopyLayers(trained, layer_names, blobs, name,
+                    [](const BlobProto& proto, Blob* blob) { ReadBlob(proto, blob); });
 }
 
 std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
                                                  const std::vector<std::string>& layer_names,
                                                  const LayerBlobs& blobs,
-                                                 const std::set<const Blob*>& owned) {
+                                                 const std::set<const Blob*>& owned,
+                                                 Loading loading) {
   if (file.ends_with(".h5")) return CopyTrainedHdf5(file, layer_names, blobs, owned);
-  const NetParameter trained = ReadNetBinary(file);
-  return WithContext(file,
-                     [&] { return CopyTrainedLayers(trained, layer_names, blobs, "this file"); });
+  const WeightsInFile trained = ReadWeights(file);
+  const auto read = [&](const BlobProto& proto, Blob* blob) {
+    CheckFits(ShapeOf(proto), blob->shape());
+    if (std::shared_ptr<const Origin> origin = trained.OriginOf(proto))
+      return SetOrigin(std::move(origin), loading, blob);
+    ReadBlob(proto, blob);
+  };
+  return WithContext(
+      file, [&] { return CopyLayers(trained.net, layer_names, blobs, "this file", read); });
 }
 
 std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,

@@ -15,10 +15,14 @@
 
 namespace caffe {
 
+// When a blob gets its values: at once, or when somebody needs them. In the second case they may be
+// freed and read again; see SyncedTensor::Borrow().
+enum class Loading { kNow, kWhenNeeded };
+
 // Takes values from the definition's `blobs` if present, else from the filler, drawn from the
 // stream named after layer and index.
 void InitializeParam(const Layer& layer, int index, const ParamDeclaration& declaration,
-                     uint64_t seed, Blob* blob);
+                     uint64_t seed, Loading loading, Blob* blob);
 // Throws the errors that InitializeParam() would throw for the filler.
 void CheckParamFiller(const Layer& layer, int index, const ParamDeclaration& declaration);
 
@@ -41,11 +45,13 @@ void LogTransfers(const std::vector<Net::WeightTransfer>& transfers);
 std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
                                                    const std::vector<std::string>& layer_names,
                                                    const LayerBlobs& blobs, const char* name);
-// Reads a binary .caffemodel, or HDF5 if the name ends in ".h5". `owned` as in WriteTrainedHdf5.
+// Reads a binary .caffemodel, or HDF5 if the name ends in ".h5"; the latter at once. `owned` as in
+// WriteTrainedHdf5.
 std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
                                                  const std::vector<std::string>& layer_names,
                                                  const LayerBlobs& blobs,
-                                                 const std::set<const Blob*>& owned);
+                                                 const std::set<const Blob*>& owned,
+                                                 Loading loading);
 
 // Copies the parameters in the file, which may lack those that are not owned.
 std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,

@@ -60,7 +60,9 @@ class SelectKernels final : public Pass {
       if (node->kernel.packed_gradient) UnpackGradient(graph, *node);
     }
     graph.workspace_bytes = 0;
+    const std::set<const Node*> makers = CopyMakers(graph);
     for (const Node* node : graph.ScheduledNodes()) {
+      if (makers.count(node) > 0) continue;
       graph.workspace_bytes =
           std::max(graph.workspace_bytes, static_cast<int64_t>(node->kernel.workspace_bytes));
     }
@@ -126,6 +128,14 @@ class SelectKernels final : public Pass {
     }
     for (const WeightCopy& copy : WeightCopies(graph))
       constants_.insert(copy.results.begin(), copy.results.end());
+  }
+
+  // Steps that run only when weights have changed. They get workspace for that time.
+  static std::set<const Node*> CopyMakers(const Graph& graph) {
+    std::set<const Node*> makers;
+    if (graph.options.is_training_phase) return makers;
+    for (const WeightCopy& copy : WeightCopies(graph)) makers.insert(copy.node);
+    return makers;
   }
 
   // Asks slow factories in parallel, one node per thread. Their compiled code stays cached as long

@@ -84,7 +84,49 @@ void Executor::UpdateCopies(const RunOptions& options) {
   const Launch launch{options, program_->device->compute_stream()};
   if (copies_.FindOutdated()) ForgetSegments();
   copies_.Update(
-      [&](size_t copy) { AtStep(program_->steps[copy], [&] { RunStep(copy, launch); }); });
+      [&](size_t copy) { AtStep(program_->steps[copy], [&] { MakeCopy(copy, launch); }); });
+}
+
+// Weights that are not in memory are cast in parts, and brought into memory for other copies.
+void Executor::MakeCopy(size_t copy, const Launch& launch) {
+  Device& device = *program_->device;
+  const Program::Step& step = program_->steps[copy];
+  const bool is_cast = program_->copies[copy].is_cast;
+  std::shared_ptr<const Origin> origin;
+  if (device.is_host_accessible() && is_cast) origin = bindings()[step.inputs[0]]->AbsentFrom();
+  if (origin && !origin->reads_parts()) origin = nullptr;
+  const ProgramMemory::CopyOperands operands(&memory_, copy, origin != nullptr);
+  KernelContext context = ContextOf(copy, launch);
+  std::shared_ptr<void> workspace;  // ends before the operands
+  if (static_cast<int64_t>(step.kernel.workspace_bytes) > program_->workspace_bytes) {
+    workspace = device.Allocate(step.kernel.workspace_bytes);
+    context.workspace = workspace.get();
+  }
+  if (origin) {
+    CastFrom(*origin, copy, context);
+  } else {
+    RunStep(copy, context, launch);
+  }
+  if (workspace && !device.is_host_accessible()) device.Synchronize();
+}
+
+void Executor::CastFrom(const Origin& origin, size_t copy, const KernelContext& whole) const {
+  constexpr int64_t kPart = 1 << 20;
+  TensorView from = whole.input(0), to = whole.output(0);
+  const int64_t count = to.count();
+  const int64_t from_size = static_cast<int64_t>(SizeOf(from.dtype));
+  std::vector<char> part(static_cast<size_t>(std::min(kPart, count) * from_size));
+  KernelContext context = whole;
+  context.inputs = {&from, 1};
+  context.outputs = {&to, 1};
+  for (int64_t first = 0; first < count; first += kPart) {
+    const int64_t numbers = std::min(kPart, count - first);
+    origin.Read(first, numbers, from.dtype, part.data());
+    from.shape = to.shape = Shape{numbers};
+    from.data = part.data();
+    to.data = whole.output(0).as<char>() + first * static_cast<int64_t>(SizeOf(to.dtype));
+    program_->steps[copy].kernel.run(context);
+  }
 }
 
 void Executor::PrepareCopies() {
@@ -94,9 +136,9 @@ void Executor::PrepareCopies() {
 }
 
 void Executor::ShareCopies(Executor& other) {
-  PrepareCopies();
   other.PrepareCopies();
   if (program_->device->is_host_accessible()) copies_.ShareWith(other.copies_);
+  PrepareCopies();
 }
 
 void Executor::ForgetSegments() {
@@ -251,10 +293,13 @@ KernelContext Executor::ContextOf(size_t index, const Launch& launch) const {
 }
 
 std::vector<Shape> Executor::RunStep(size_t index, const Launch& launch) {
+  return RunStep(index, ContextOf(index, launch), launch);
+}
+
+std::vector<Shape> Executor::RunStep(size_t index, KernelContext context, const Launch& launch) {
   Activity::ReportProgress();
   const Program::Step& step = program_->steps[index];
   std::vector<Shape> new_top_shapes;
-  KernelContext context = ContextOf(index, launch);
   context.new_top_shapes = &new_top_shapes;
   if (step.work == Program::Work::kNothing) return {};
   if (step.work == Program::Work::kZero) return ZeroOutputs(context), std::vector<Shape>{};

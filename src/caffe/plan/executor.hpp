@@ -73,8 +73,8 @@ class Executor {
   // Computes missing copies and those with changed weights.
   void PrepareCopies();
   // Shares memory with equal copies of another net that has the same weights, on devices with
-  // host-accessible memory. Prepares the copies of both. A run that recomputes a shared copy
-  // allocates separate memory for it.
+  // host-accessible memory. Prepares the other's copies, and then those that are not shared. A run
+  // that recomputes a shared copy allocates separate memory for it.
   void ShareCopies(Executor& other);
 
   // Takes over results that `previous` computed before `layer` and that this one reads later.
@@ -113,6 +113,8 @@ class Executor {
   // Allocates memory, looks up addresses and sends what kernels read in device memory.
   void Prepare(const RunOptions& options);
   void UpdateCopies(const RunOptions& options);
+  void MakeCopy(size_t copy, const Launch& launch);
+  void CastFrom(const Origin& origin, size_t copy, const KernelContext& context) const;
   void ForgetSegments();
   void SendPassNumbers(const RunOptions& options);
   // Runs the steps that the options select, up to the last one or a shape change.
@@ -124,6 +126,7 @@ class Executor {
   void ReportGradients(size_t step, const RunOptions& options) const;
   // Returns the result of a host call; empty for other steps.
   std::vector<Shape> RunStep(size_t index, const Launch& launch);
+  std::vector<Shape> RunStep(size_t index, KernelContext context, const Launch& launch);
   KernelContext ContextOf(size_t index, const Launch& launch) const;
 
   std::shared_ptr<const Program> program_;

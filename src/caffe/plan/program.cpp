@@ -1,6 +1,7 @@
 #include "caffe/plan/program.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -39,6 +40,19 @@ Program::Step MakeStep(const Graph& graph, const Node& node) {
     if (accumulation == Accumulation::kOnRequest) step.accumulated_on_request.insert(i);
   }
   return step;
+}
+
+uint64_t HashOf(const std::string& text) {
+  return std::max<uint64_t>(std::hash<std::string>()(text), 1);
+}
+
+bool IsCastOfParam(const Node& node) {
+  const auto is_plain = [](const Value* value) {
+    return value->owner == nullptr && value->desc.layout == Layout::kPlain;
+  };
+  return node.op.As<ops::Cast>() != nullptr && node.inputs.size() == 1 &&
+         node.inputs[0]->kind == ValueKind::kParam && is_plain(node.inputs[0]) &&
+         is_plain(node.outputs[0]) && !Is8Bit(node.outputs[0]->desc.dtype);
 }
 
 // The last node with an operand of this kind, by the id of the value that owns the memory.
@@ -95,11 +109,13 @@ Program::Work WorkOf(const Node& node) {
 }
 
 Program Assemble(const Graph& graph) {
-  Program program{.device = graph.options.device,
-                  .records_steps = !graph.options.is_disabled("capture-graph"),
-                  .num_layers = static_cast<int>(graph.calls.size()),
-                  .arena_bytes = graph.arena_bytes,
-                  .workspace_bytes = graph.workspace_bytes};
+  Program program{
+      .device = graph.options.device,
+      .records_steps = !graph.options.is_disabled("capture-graph"),
+      .frees_unread_copies = !graph.options.is_training_phase && !graph.options.for_any_processor,
+      .num_layers = static_cast<int>(graph.calls.size()),
+      .arena_bytes = graph.arena_bytes,
+      .workspace_bytes = graph.workspace_bytes};
   for (const Value& value : graph.values()) {
     const auto element = static_cast<int64_t>(SizeOf(value.desc.dtype));
     program.tensors.push_back(
@@ -107,8 +123,8 @@ Program Assemble(const Graph& graph) {
   }
   std::set<const Node*> makes_copy;
   for (const WeightCopy& copy : WeightCopies(graph)) {
-    program.copies.push_back(
-        {NumbersOf(copy.weights), NumbersOf(copy.results), copy.sources, copy.is_read});
+    program.copies.push_back({NumbersOf(copy.weights), NumbersOf(copy.results), copy.sources,
+                              copy.is_read, IsCastOfParam(*copy.node), HashOf(copy.recipe)});
     makes_copy.insert(copy.node);
   }
   std::vector<Node*> nodes = graph.ScheduledNodes();

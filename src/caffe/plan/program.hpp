@@ -52,10 +52,15 @@ struct Program {
     std::vector<int> weights, results;  // tensors
     std::vector<int> sources;           // copies
     bool is_read = false;               // by steps other than those that make copies
+    bool is_cast = false;               // of all elements of one parameter, in the same order
+    uint64_t recipe = 0;                // a hash of WeightCopy::recipe
   };
 
   std::shared_ptr<Device> device;
   bool records_steps = true;  // if the device can capture
+  // Copies that only other copies are made from are freed; not while training, which makes them
+  // again in each run, and not for files of programs, which contain them.
+  bool frees_unread_copies = false;
   int num_layers = 0;
   int64_t arena_bytes = 0, workspace_bytes = 0;
   std::vector<Tensor> tensors;  // numbered as the graph's values

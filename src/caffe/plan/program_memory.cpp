@@ -8,7 +8,12 @@
 namespace caffe {
 
 ProgramMemory::ProgramMemory(std::shared_ptr<const Program> program)
-    : program_(std::move(program)), operands_(program_->steps.size()) {}
+    : program_(std::move(program)),
+      operands_(program_->steps.size()),
+      of_copies_(program_->copies.size()) {
+  for (const Program::Copy& copy : program_->copies)
+    copied_.insert(copy.results.begin(), copy.results.end());
+}
 
 void ProgramMemory::Bind(Bindings bindings) {
   CAFFE_ASSERT(bindings.size() == program_->tensors.size());
@@ -40,26 +45,60 @@ ProgramMemory::Blocks ProgramMemory::Release() {
 
 void ProgramMemory::BindOperands() {
   bound_.clear();
+  for (std::vector<BoundOperand>& operands : of_copies_) operands.clear();
   for (size_t i = 0; i < operands_.size(); ++i) {
-    BindOperandsOf(program_->steps[i].inputs, &operands_[i].inputs, false);
-    BindOperandsOf(program_->steps[i].outputs, &operands_[i].outputs, true);
+    BindOperandsOf(i, /*are_outputs=*/false);
+    BindOperandsOf(i, /*are_outputs=*/true);
   }
 }
 
-void ProgramMemory::BindOperandsOf(const std::vector<int>& tensors, std::vector<TensorView>* views,
-                                   bool are_outputs) {
-  views->assign(tensors.size(), {});
+void ProgramMemory::BindOperandsOf(size_t step, bool are_outputs) {
+  const std::vector<int>& tensors =
+      are_outputs ? program_->steps[step].outputs : program_->steps[step].inputs;
+  std::vector<TensorView>& views = are_outputs ? operands_[step].outputs : operands_[step].inputs;
+  std::vector<BoundOperand>& bound = step < of_copies_.size() ? of_copies_[step] : bound_;
+  views.assign(tensors.size(), {});
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i] < 0) continue;
     const Program::Tensor& tensor = program_->tensors[tensors[i]];
     if (tensor.arena_offset >= 0) {
-      (*views)[i] = ArenaView(tensors[i]);
+      views[i] = ArenaView(tensors[i]);
       continue;
     }
     SyncedTensor* const memory = bindings_[tensors[i]];
     CAFFE_ASSERT(memory != nullptr, "'", tensor.name, "' has no memory");
-    (*views)[i] = {tensor.desc, nullptr};
-    bound_.push_back({&(*views)[i], memory, tensor.bound_offset, are_outputs});
+    views[i] = {tensor.desc, nullptr};
+    const bool is_param = !are_outputs && copied_.count(tensors[i]) == 0;
+    bound.push_back({&views[i], memory, tensor.bound_offset, are_outputs, is_param});
+  }
+}
+
+ProgramMemory::CopyOperands::CopyOperands(ProgramMemory* memory, size_t copy,
+                                          bool keeps_weights_away)
+    : memory_(*memory), copy_(copy) {
+  try {
+    for (const BoundOperand& operand : memory_.of_copies_[copy_]) {
+      const bool is_away = operand.is_param && keeps_weights_away;
+      void* const data = is_away            ? nullptr
+                         : operand.is_param ? operand.tensor->Borrow()
+                                            : operand.tensor->data();
+      operand.view->data = is_away ? nullptr : static_cast<char*>(data) + operand.offset;
+      if (operand.is_param && !is_away) ++borrowed_;
+    }
+  } catch (...) {
+    Release();
+    throw;
+  }
+}
+
+ProgramMemory::CopyOperands::~CopyOperands() {
+  Release();
+}
+
+void ProgramMemory::CopyOperands::Release() {
+  for (const BoundOperand& operand : memory_.of_copies_[copy_]) {
+    operand.view->data = nullptr;
+    if (operand.is_param && borrowed_ > 0) operand.tensor->Return(), --borrowed_;
   }
 }
 

@@ -15,7 +15,7 @@ namespace caffe {
 
 // Tensors in the arena have fixed addresses after Allocate(). Those of tensors outside the arena
 // are looked up before each run, because their owners may have reshaped, shared or written them
-// since.
+// since. Operands of steps that make copies of weights have addresses only while their step runs.
 class ProgramMemory {
  public:
   // Memory that one program may leave to another one.
@@ -38,8 +38,26 @@ class ProgramMemory {
 
   // Looks up the addresses of tensors outside the arena. Returns true if one has changed.
   bool Refresh();
-  // Marks tensors outside the arena that steps write as written.
+  // Marks tensors outside the arena that steps write as written, except copies of weights.
   void MarkOutputsWritten();
+
+  // Gives the operands of a step that makes a copy their addresses until the destructor. Weights
+  // are borrowed, so that those with an origin are freed afterwards.
+  class CopyOperands {
+   public:
+    // `keeps_weights_away`: does not bring weights into memory.
+    CopyOperands(ProgramMemory* memory, size_t copy, bool keeps_weights_away);
+    ~CopyOperands();
+    CopyOperands(const CopyOperands&) = delete;
+    CopyOperands& operator=(const CopyOperands&) = delete;
+
+   private:
+    void Release();
+
+    ProgramMemory& memory_;
+    const size_t copy_;
+    size_t borrowed_ = 0;  // number of weights
+  };
 
   std::span<const TensorView> inputs(size_t step) const { return operands_[step].inputs; }
   std::span<const TensorView> outputs(size_t step) const { return operands_[step].outputs; }
@@ -61,11 +79,11 @@ class ProgramMemory {
     SyncedTensor* tensor = nullptr;
     int64_t offset = 0;  // in bytes
     bool is_output = false;
+    bool is_param = false;
   };
 
   void BindOperands();
-  void BindOperandsOf(const std::vector<int>& tensors, std::vector<TensorView>* views,
-                      bool are_outputs);
+  void BindOperandsOf(size_t step, bool are_outputs);
   // Tensors in the arena, by names that are the same in all programs of one net.
   std::map<std::string, int> ArenaTensors() const;
   TensorView ArenaView(int tensor) const;
@@ -73,8 +91,10 @@ class ProgramMemory {
   const std::shared_ptr<const Program> program_;
   Bindings bindings_;
   Blocks blocks_, offered_;
-  std::vector<Operands> operands_;  // by step
-  std::vector<BoundOperand> bound_;
+  std::vector<Operands> operands_;                    // by step
+  std::vector<BoundOperand> bound_;                   // of other steps than the next ones
+  std::vector<std::vector<BoundOperand>> of_copies_;  // by copy: those of its step
+  std::set<int> copied_;                              // tensors that are copies
 };
 
 }  // namespace caffe

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "caffe/tensor/synced_tensor.hpp"
-
 namespace caffe {
 
 WeightCopyCache::WeightCopyCache(std::shared_ptr<const Program> program, ProgramMemory* memory)
-    : program_(std::move(program)), memory_(*memory), made_of_(program_->copies.size()) {}
+    : program_(std::move(program)), memory_(*memory) {}
 
 bool WeightCopyCache::FindOutdated() {
   LookUpVersions();
@@ -16,9 +14,10 @@ bool WeightCopyCache::FindOutdated() {
 }
 
 void WeightCopyCache::Update(const std::function<void(size_t copy)>& make) {
-  for (size_t i = 0; i < made_of_.size(); ++i) {
+  for (size_t i = 0; i < program_->copies.size(); ++i) {
     if (program_->copies[i].is_read) Make(i, make);
   }
+  if (program_->frees_unread_copies) FreeUnread();
 }
 
 // Asks for each version once per run, because versions of held memory change with each call.
@@ -29,23 +28,37 @@ void WeightCopyCache::LookUpVersions() {
   }
   for (const Program::Copy& copy : program_->copies) {
     for (const int weights : copy.weights) {
-      if (versions_[weights] == 0) versions_[weights] = memory_.bindings()[weights]->version();
+      if (versions_[weights] != 0) continue;
+      SyncedTensor& tensor = *memory_.bindings()[weights];
+      tensor.WriteBackAll();
+      versions_[weights] = tensor.version();
     }
   }
 }
 
+// Allocates nothing after the first calls.
+const SyncedTensor::Recipe& WeightCopyCache::RecipeOf(size_t copy) {
+  recipe_.steps = program_->copies[copy].recipe;
+  recipe_.versions.clear();
+  for (const int weights : program_->copies[copy].weights)
+    recipe_.versions.push_back(versions_[weights]);
+  return recipe_;
+}
+
 bool WeightCopyCache::IsCurrent(size_t copy) const {
-  return std::ranges::equal(program_->copies[copy].weights, made_of_[copy], {},
+  const SyncedTensor::Recipe& made = ResultOf(copy).recipe();
+  return made.steps == program_->copies[copy].recipe &&
+         std::ranges::equal(program_->copies[copy].weights, made.versions, {},
                             [&](int weights) { return versions_[weights]; });
 }
 
 // Others may be reading the shared memory of a copy.
 bool WeightCopyCache::DetachOutdated() {
   bool has_detached = false;
-  for (size_t i = 0; i < made_of_.size(); ++i) {
+  for (size_t i = 0; i < program_->copies.size(); ++i) {
     if (IsCurrent(i)) continue;
-    for (const int result : program_->copies[i].results) {
-      SyncedTensor& copy = *memory_.bindings()[result];
+    for (size_t k = 0; k < program_->copies[i].results.size(); ++k) {
+      SyncedTensor& copy = ResultOf(i, k);
       if (!copy.is_shared()) continue;
       copy.Detach();
       has_detached = true;
@@ -59,26 +72,29 @@ void WeightCopyCache::Make(size_t index, const std::function<void(size_t copy)>&
   const Program::Copy& copy = program_->copies[index];
   for (const int source : copy.sources) Make(static_cast<size_t>(source), make);
   make(index);
-  made_of_[index].clear();
-  for (const int weights : copy.weights) made_of_[index].push_back(versions_[weights]);
-}
-
-void WeightCopyCache::Forget() {
-  for (std::vector<uint64_t>& versions : made_of_) versions.clear();
-}
-
-std::vector<SyncedTensor*> WeightCopyCache::Results() const {
-  std::vector<SyncedTensor*> results;
-  for (const Program::Copy& copy : program_->copies) {
-    for (const int result : copy.results) results.push_back(memory_.bindings()[result]);
+  for (size_t k = 0; k < copy.results.size(); ++k) {
+    ResultOf(index, k).MarkWritten();
+    ResultOf(index, k).SetRecipe(RecipeOf(index));
   }
-  return results;
+}
+
+void WeightCopyCache::FreeUnread() {
+  for (size_t i = 0; i < program_->copies.size(); ++i) {
+    if (program_->copies[i].is_read || ResultOf(i).recipe().steps == 0) continue;
+    for (size_t k = 0; k < program_->copies[i].results.size(); ++k) ResultOf(i, k).Detach();
+  }
 }
 
 void WeightCopyCache::ShareWith(const WeightCopyCache& other) {
-  const std::vector<SyncedTensor*> mine = Results(), theirs = other.Results();
-  for (size_t i = 0; i < std::min(mine.size(), theirs.size()); ++i)
-    mine[i]->ShareIfEqual(*theirs[i]);
+  LookUpVersions();
+  for (size_t i = 0; i < program_->copies.size(); ++i) {
+    const SyncedTensor::Recipe& recipe = RecipeOf(i);
+    for (size_t j = 0; j < other.program_->copies.size(); ++j) {
+      if (!(other.ResultOf(j).recipe() == recipe)) continue;
+      for (size_t k = 0; k < program_->copies[i].results.size(); ++k)
+        ResultOf(i, k).ShareWith(other.ResultOf(j, k));
+    }
+  }
 }
 
 std::vector<KeptCopy> WeightCopyCache::Kept() const {
@@ -99,15 +115,19 @@ bool WeightCopyCache::IsResultOf(size_t copy, const SyncedTensor* tensor) const 
 
 bool WeightCopyCache::IsCurrent(const KeptCopy& copy) const {
   const std::vector<uint64_t> current = {copy.weights->version()};
-  for (size_t i = 0; i < made_of_.size(); ++i) {
-    if (IsResultOf(i, copy.copy) && made_of_[i] == current) return true;
+  for (size_t i = 0; i < program_->copies.size(); ++i) {
+    if (IsResultOf(i, copy.copy) &&
+        copy.copy->recipe() == SyncedTensor::Recipe{program_->copies[i].recipe, current}) {
+      return true;
+    }
   }
   return false;
 }
 
 void WeightCopyCache::MarkCurrent(const KeptCopy& copy) {
-  for (size_t i = 0; i < made_of_.size(); ++i) {
-    if (IsResultOf(i, copy.copy)) made_of_[i] = {copy.weights->version()};
+  for (size_t i = 0; i < program_->copies.size(); ++i) {
+    if (IsResultOf(i, copy.copy))
+      copy.copy->SetRecipe({program_->copies[i].recipe, {copy.weights->version()}});
   }
 }
 

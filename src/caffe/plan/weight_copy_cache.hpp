@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "caffe/plan/program_memory.hpp"
+#include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
 
@@ -18,7 +19,9 @@ struct KeptCopy {
 };
 
 // A run first makes copies again whose weights have changed since, according to
-// SyncedTensor::version(). The copies are those of the program; see graph/weight_copies.hpp.
+// SyncedTensor::version(). The copies are those of the program; see graph/weight_copies.hpp. Their
+// tensors remember how and from what they were made (SyncedTensor::Recipe), so that a net's plans
+// for several shapes, and nets that share weights, have equal copies in common.
 class WeightCopyCache {
  public:
   // `memory` must outlive this object.
@@ -28,11 +31,9 @@ class WeightCopyCache {
   // be written; returns true if addresses have changed by that.
   bool FindOutdated();
   // Makes missing and outdated copies with make(index), those that others are made from first.
-  // FindOutdated() must precede it.
+  // FindOutdated() must precede it. Copies that only other copies are made from may be freed then.
   void Update(const std::function<void(size_t copy)>& make);
-  // All copies are made again in the next run.
-  void Forget();
-  // Shares memory with equal copies of another net that has the same weights. All copies of both
+  // Shares memory with equal copies of another net that has the same weights. Those of the other
   // must be up to date.
   void ShareWith(const WeightCopyCache& other);
 
@@ -46,15 +47,19 @@ class WeightCopyCache {
 
  private:
   void LookUpVersions();
+  const SyncedTensor::Recipe& RecipeOf(size_t copy);
   bool IsCurrent(size_t copy) const;
+  void FreeUnread();
   bool DetachOutdated();
   void Make(size_t index, const std::function<void(size_t copy)>& make);
   bool IsResultOf(size_t copy, const SyncedTensor* tensor) const;
-  std::vector<SyncedTensor*> Results() const;
+  SyncedTensor& ResultOf(size_t copy, size_t result = 0) const {
+    return *memory_.bindings()[program_->copies[copy].results[result]];
+  }
 
   const std::shared_ptr<const Program> program_;
   ProgramMemory& memory_;
-  std::vector<std::vector<uint64_t>> made_of_;  // by copy: versions of its weights
+  SyncedTensor::Recipe recipe_;     // the last one of RecipeOf()
   std::vector<uint64_t> versions_;  // of weights, by tensor, at the beginning of the run
 };
 

@@ -19,11 +19,13 @@ void SyncedTensor::Reset(const TensorDesc& desc) {
 }
 
 void SyncedTensor::ResetForOverwriting(const TensorDesc& desc) {
-  const bool is_own = storage_.use_count() == 1 && storage_->memory.use_count() == 1;
+  const StoredElements& elements = storage_->elements;
+  const bool is_own =
+      storage_.use_count() == 1 && elements.is_pinned() && elements.memory().use_count() == 1;
   const bool is_same = desc.shape == desc_.shape && desc.dtype == desc_.dtype;
-  if (is_same || !is_own || desc.bytes() > storage_->bytes) return Reset(desc);
+  if (is_same || !is_own || desc.bytes() > elements.bytes()) return Reset(desc);
   desc_ = desc;
-  storage_->version = NextVersion();
+  NoteWrite();
   DropMirror();
 }
 
@@ -33,19 +35,14 @@ void SyncedTensor::ShareWith(const SyncedTensor& other) {
   storage_ = other.storage_;
 }
 
-void SyncedTensor::ShareIfEqual(SyncedTensor& other) {
-  const bool has_same_form = other.desc_.shape == desc_.shape && other.desc_.dtype == desc_.dtype &&
-                             other.desc_.layout == desc_.layout;
-  if (has_same_form && std::memcmp(other.data(), data(), desc_.bytes()) == 0) ShareWith(other);
-}
-
 uint64_t SyncedTensor::NextVersion() {
   static std::atomic<uint64_t> last = 0;
   return ++last;
 }
 
 uint64_t SyncedTensor::version() const {
-  const bool is_held = storage_->memory.use_count() > 1;
+  const StoredElements& elements = storage_->elements;
+  const bool is_held = elements.is_pinned() && elements.memory().use_count() > 1;
   if (is_held || storage_->was_held) {
     storage_->may_have_changed = NextVersion();
     storage_->was_held = is_held;
@@ -68,26 +65,40 @@ void SyncedTensor::MoveTo(std::shared_ptr<void> memory) {
   std::vector<char> contents(desc_.bytes());
   device_->CopyToHost(contents.data(), data(), contents.size());
   device_->CopyFromHost(memory.get(), contents.data(), contents.size());
-  storage_->memory = std::move(memory);
-  storage_->bytes = desc_.bytes();
+  storage_->elements.Replace(std::move(memory), desc_.bytes());
 }
 
-void SyncedTensor::EnsureStorage() {
-  if (storage_->memory) return;
-  storage_->memory = device_->Allocate(desc_.bytes());
-  storage_->bytes = desc_.bytes();
+void SyncedTensor::SetOrigin(std::shared_ptr<const Origin> origin) {
+  WriteBackAll();
+  storage_->elements.SetOrigin(std::move(origin), *device_, desc_);
+  mirror_is_stale_ = true;
+  NoteWrite();
+  if (is_held()) FillMirror();
+}
+
+void* SyncedTensor::Borrow() {
+  WriteBackAll();
+  return storage_->elements.Borrow(*device_, desc_);
+}
+
+void SyncedTensor::Return() {
+  if (!storage_->elements.is_pinned()) device_->Synchronize();  // steps may still read it
+  storage_->elements.Return();
+}
+
+int64_t SyncedTensor::HeldBytes(std::set<const void*>* counted) const {
+  const size_t mirror = mirror_ == nullptr ? 0 : mirror_bytes() + filled_with_.size();
+  const bool is_first = counted->insert(storage_.get()).second;
+  return static_cast<int64_t>(mirror + (is_first ? storage_->elements.bytes() : 0));
 }
 
 TensorView SyncedTensor::StorageView() {
-  EnsureStorage();
-  return {desc_, storage_->memory.get()};
+  return {desc_, Pin()};
 }
 
 void* SyncedTensor::data() {
-  WriteBackSharers();
-  WriteBack();
-  EnsureStorage();
-  return storage_->memory.get();
+  WriteBackAll();
+  return Pin();
 }
 
 // Writes back the changes that users made in mirrors of other tensors with this storage.
@@ -107,8 +118,8 @@ void SyncedTensor::WriteBack() {
   RememberMirror();
   if (!host_is_newer_ && !holder_wrote) return;
   host_is_newer_ = false;
-  mirror_version_ = NextVersion();
-  storage_->version = mirror_version_;
+  NoteWrite();
+  mirror_version_ = storage_->version;
   const TensorView storage = StorageView();
   TensorView mirror{{desc_.shape, mirror_dtype_, Layout::kPlain}, mirror_.get()};
   if (device_->is_host_accessible()) {
@@ -125,8 +136,7 @@ void* SyncedTensor::Host(DType dtype) {
   if (is_direct(dtype)) {
     WriteBack();
     device_->Synchronize();
-    EnsureStorage();
-    return storage_->memory.get();
+    return Pin();
   }
   if (mirror_ && mirror_dtype_ != dtype) {
     WriteBack();
@@ -174,7 +184,7 @@ std::shared_ptr<void> SyncedTensor::HoldHost(DType dtype) {
   void* const elements = Host(dtype);
   if (is_direct(dtype)) {
     storage_->was_held = true;
-    return storage_->memory;
+    return storage_->elements.memory();
   }
   std::shared_ptr<void> held(mirror_, elements);
   if (filled_with_.empty()) RememberMirror();
@@ -182,8 +192,7 @@ std::shared_ptr<void> SyncedTensor::HoldHost(DType dtype) {
 }
 
 void SyncedTensor::Zero() {
-  EnsureStorage();
-  void* const storage = storage_->memory.get();
+  void* const storage = Pin();
   if (device_->is_host_accessible()) {
     std::memset(storage, 0, desc_.bytes());
   } else {

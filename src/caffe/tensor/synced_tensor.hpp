@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "caffe/device/device.hpp"
+#include "caffe/tensor/stored_elements.hpp"
 #include "caffe/tensor/tensor_view.hpp"
 
 namespace caffe {
@@ -19,6 +22,13 @@ namespace caffe {
 // several threads, by nets that share weights. Storage is allocated (zero-filled) on first use.
 class SyncedTensor {
  public:
+  // How the contents were computed from other tensors.
+  struct Recipe {
+    uint64_t steps = 0;              // identifies the computation; 0: unknown
+    std::vector<uint64_t> versions;  // of the other tensors
+    bool operator==(const Recipe&) const = default;
+  };
+
   explicit SyncedTensor(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   ~SyncedTensor() { DropMirror(); }
   SyncedTensor(const SyncedTensor&) = delete;
@@ -45,10 +55,6 @@ class SyncedTensor {
   // Uses `other`'s storage from now on. Counts must agree.
   void ShareWith(const SyncedTensor& other);
 
-  // Shares `other`'s storage if it holds the same elements with the same dtype and layout. Only for
-  // devices with host-accessible memory.
-  void ShareIfEqual(SyncedTensor& other);
-
   // True if other tensors use this storage, too.
   bool is_shared() const { return storage_.use_count() > 1; }
   // Allocates new storage, without copying the contents.
@@ -56,6 +62,23 @@ class SyncedTensor {
     DropMirror();
     storage_ = std::make_shared<Storage>();
   }
+
+  // The contents are those of `origin` from now on. They are read when somebody first needs them,
+  // and again if they were only borrowed before.
+  void SetOrigin(std::shared_ptr<const Origin> origin);
+  // Where the contents are while they are not in memory; null if they are.
+  std::shared_ptr<const Origin> AbsentFrom() const { return storage_->elements.AbsentFrom(); }
+  // The same as data(), but until Return(), after which contents that have an origin are freed
+  // unless data() or a user has asked for their address.
+  void* Borrow();
+  void Return();
+  // Adds the bytes of storage and mirror; a storage that is in `counted` only once.
+  int64_t HeldBytes(std::set<const void*>* counted) const;
+
+  // The recipe is kept with the storage, so that tensors that share it know it, until the next
+  // write.
+  void SetRecipe(const Recipe& recipe) { storage_->recipe = recipe; }
+  const Recipe& recipe() const { return storage_->recipe; }
 
   // Moves the contents to `memory`, which is large enough on this device, and keeps them there.
   // Tensors that share the storage move along.
@@ -72,7 +95,7 @@ class SyncedTensor {
     host_is_newer_ = !is_direct(kDTypeOf<T>);
     if (!host_is_newer_) {
       mirror_is_stale_ = true;
-      storage_->version = NextVersion();
+      NoteWrite();
     }
     return elements;
   }
@@ -88,18 +111,23 @@ class SyncedTensor {
   void* data();
   void MarkWritten() {
     mirror_is_stale_ = true, host_is_newer_ = false;
-    storage_->version = NextVersion();
+    NoteWrite();
     if (is_held()) FillMirror();
   }
   void WriteBack();
+  // Writes back changes by users of all tensors that share the storage, without reading it.
+  void WriteBackAll() {
+    WriteBackSharers();
+    WriteBack();
+  }
 
   void Zero();
 
  private:
   // Storage is shared by tensors that share parameters.
   struct Storage {
-    std::shared_ptr<void> memory;
-    size_t bytes = 0;  // of memory
+    StoredElements elements;
+    Recipe recipe;
     std::atomic<uint64_t> version = NextVersion();
     std::atomic<bool> was_held = false;  // since the last call of version()
     // Version of the last time when a holder may have written.
@@ -108,6 +136,10 @@ class SyncedTensor {
     std::vector<SyncedTensor*> mirrored;  // tensors of this storage that have a mirror
   };
   static uint64_t NextVersion();
+  void NoteWrite() {
+    storage_->version = NextVersion();
+    storage_->recipe.steps = 0;
+  }
 
   bool is_direct(DType dtype) const {
     return device_->is_host_accessible() && dtype == desc_.dtype && desc_.layout == Layout::kPlain;
@@ -121,7 +153,7 @@ class SyncedTensor {
   void RememberMirror();
   void DropMirror();
   TensorView StorageView();
-  void EnsureStorage();
+  void* Pin() const { return storage_->elements.Pin(*device_, desc_); }
 
   std::shared_ptr<Device> device_;
   TensorDesc desc_;

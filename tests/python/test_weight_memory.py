@@ -1,0 +1,85 @@
+"""Nets for inference give the exact floats of their weights, although they hold them in 16 bits."""
+import shutil
+
+import caffe
+import numpy as np
+import pytest
+
+NET = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 8 dim: 9 dim: 9 } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
+  convolution_param { num_output: 16 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "y"
+  inner_product_param { num_output: 100 weight_filler { type: "gaussian" std: 0.1 } } }"""
+CONV, PRODUCT, BIASES = 16 * 8 * 9, 100 * 16 * 49, 116
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "net.prototxt").write_text(NET)
+    for seed in (1, 2):
+        caffe.set_random_seed(seed)
+        caffe.Net(tmp_path / "net.prototxt", caffe.TEST).save(tmp_path / f"{seed}.caffemodel")
+    return tmp_path
+
+
+def made(files, precision="bf16", weights="1.caffemodel", keep_all=False):
+    net = caffe.Net(files / "net.prototxt", caffe.TEST, weights=files / weights, precision=precision, keep_all=keep_all)
+    net.blobs["x"].data[...] = np.linspace(-1, 1, net.blobs["x"].data.size).reshape(net.blobs["x"].shape)
+    return net
+
+
+def in_file(files, name, weights="1.caffemodel"):
+    """The numbers of a layer in the file."""
+    net = caffe.proto.caffe_pb2.NetParameter.FromString((files / weights).read_bytes())
+    return np.array(next(layer for layer in net.layer if layer.name == name).blobs[0].data, np.float32)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("keep_all", [False, True])
+def test_readers_get_the_numbers_of_the_file(files, precision, keep_all):
+    net = made(files, precision, keep_all=keep_all)
+    before = net.forward()["y"].copy()
+    for name in ("conv", "ip"):
+        np.testing.assert_array_equal(net.params[name][0].data.ravel(), in_file(files, name))
+    np.testing.assert_array_equal(net.forward()["y"], before)
+
+
+def test_bytes(files):
+    net = made(files)
+    net.forward()
+    assert net.weight_bytes < 2 * PRODUCT + 8 * CONV + 4 * BIASES
+    kept = net.params["ip"][0].data
+    assert net.weight_bytes > 6 * PRODUCT
+    del net
+    np.testing.assert_array_equal(kept.ravel(), in_file(files, "ip"))
+
+
+def test_writes_reach_the_next_run(files):
+    net = made(files)
+    before = net.forward()["y"].copy()
+    net.params["ip"][0].data[3] *= 2
+    after = net.forward()["y"]
+    assert (after != before).sum() == 1 and after[0, 3] != before[0, 3]
+
+
+def test_weights_may_be_copied_again_and_saved(files):
+    net = made(files)
+    net.forward()
+    net.copy_from(files / "2.caffemodel")
+    np.testing.assert_array_equal(net.forward()["y"], made(files, weights="2.caffemodel").forward()["y"])
+    net.save(files / "3.caffemodel")
+    np.testing.assert_array_equal(in_file(files, "ip", "3.caffemodel"), in_file(files, "ip", "2.caffemodel"))
+
+
+def test_a_deleted_file_is_read_and_an_overwritten_one_is_an_error(files):
+    net, other = made(files), made(files, weights="2.caffemodel")
+    expected = in_file(files, "ip")
+    results = net.forward()["y"].copy(), other.forward()["y"].copy()
+    (files / "1.caffemodel").unlink()
+    np.testing.assert_array_equal(net.params["ip"][0].data.ravel(), expected)
+    (files / "more.caffemodel").write_bytes((files / "2.caffemodel").read_bytes() + b"\x0a\x01x")
+    shutil.copyfile(files / "more.caffemodel", files / "2.caffemodel")
+    np.testing.assert_array_equal(other.forward()["y"], results[1])
+    with pytest.raises(caffe.IoError, match="2.caffemodel: was changed while a net reads its weights from it"):
+        other.params["ip"][0].data
