@@ -200,6 +200,22 @@ TEST_F(QuantizeTest, ALayersOwnPrecisionCounts) {
                                             "Conv(float) float"}));
 }
 
+// The product is of a matrix, and what is added has three axes.
+TEST_F(QuantizeTest, AddsRowsOfSeveralAxes) {
+  const auto rows = [](const std::string& name, const std::string& bottom) {
+    return StrCat(
+        "layer { name: '", name, "' type: 'InnerProduct' bottom: '", bottom, "' top: '", name,
+        "' inner_product_param { num_output: 7 axis: 2 weight_filler { type: 'xavier' } } "
+        "} ");
+  };
+  Check(
+      "layer { name: 'r' type: 'Reshape' bottom: 'x' top: 'r' reshape_param { shape { dim: 4 "
+      "dim: 16 dim: 7 } } } " +
+          rows("a", "r") + rows("b", "a") + TwoBottoms("Eltwise", "s", "a", "b") + rows("c", "s"),
+      {"View(float) float", "Cast(float) int8", "Gemm(int8) int8", "Gemm, add(int8, int8) int8",
+       "Gemm(int8) float"});
+}
+
 // A value that is stored in 8 bits reaches a layer of another type in that type: a concatenation or
 // a view would misinterpret the bytes of floats.
 TEST_F(QuantizeTest, LayersOfOtherTypesReadWhatIsStored) {

@@ -70,7 +70,7 @@ class Int8PostOps {
     dnnl::memory::dims per_channel(y.shape.num_axes(), 1);
     per_channel[1] = y.shape[1];
     Multiply(per_channel);
-    if (residual >= 0) Add(inputs[residual], residual);
+    if (residual >= 0) Add(inputs[residual], y, residual);
     for (const ops::Pointwise& entry : epilogue) Append(entry);
     if (unit_ != ScaleOf(y))
       AppendEltwise(dnnl::algorithm::eltwise_linear, unit_ / ScaleOf(y), 0, &ops_);
@@ -106,10 +106,11 @@ class Int8PostOps {
     factors_ = dnnl::memory::desc(per_channel, dnnl::memory::data_type::f32, strides);
     ops_.append_binary(dnnl::algorithm::binary_mul, factors_);
   }
-  // The residual is added unscaled, so the sums must have its unit.
-  void Add(const OperandDesc& residual, int operand) {
+  // The residual is added unscaled, so the sums must have its unit. It has y's elements, but a
+  // product's y is a matrix here, whatever its axes in the net.
+  void Add(const OperandDesc& residual, const OperandDesc& y, int operand) {
     residual_ = operand;
-    residual_desc_ = OneDnnDesc(residual);
+    residual_desc_ = OneDnnDesc(y, OneDnnType(residual.dtype));
     unit_ = ScaleOf(residual);
     ops_.append_binary(dnnl::algorithm::binary_add, residual_desc_);
   }
