@@ -210,6 +210,27 @@ TEST_F(FakeQuantizeTest, AgreesAroundLayersInFloat) {
                  ConvLayer("c", "b"));
 }
 
+TEST_F(FakeQuantizeTest, AgreesWithProductsOfBlobs) {
+  CheckAgreement(testing::AttentionLayers());
+  CheckAgreement(ConvLayer("a", "x") + LayerOn("ReLU", "a") + ConvLayer("b", "x") +
+                 LayerOn("ReLU", "b") + testing::MatMulLayer("y", "a", "b", "transpose_b: true"));
+}
+
+// The gradients of both factors are cut off where they are clipped, and those of a parameter are
+// not.
+TEST_F(FakeQuantizeTest, ProductsOfBlobsReadRoundedFactors) {
+  const std::string layers = ConvLayer("a", "x") +
+                             testing::MatMulLayer("s", "a", "a", "transpose_b: true") +
+                             testing::ParameterLayer("w", "dim: 8 dim: 3") +
+                             testing::MatMulLayer("t", "s", "w") + ProductLayer("ip", "t");
+  Calibrate(layers);
+  EXPECT_THAT(Steps(*Make(layers, FAKE_INT8, false, TRAIN)),
+              ::testing::IsSupersetOf({"s = BatchedGemm(a:fake_int8, a:fake_int8)",
+                                       "w:fake_int8 = FakeQuantizeRows(w)",
+                                       "t = Gemm(s:fake_int8, w:fake_int8)",
+                                       "w.diff = FakeQuantizeGrad(w, w:fake_int8.diff)"}));
+}
+
 // After multiplying by 2, its numbers would be beyond the range.
 TEST_F(FakeQuantizeTest, RoundsBeforeDropout) {
   const std::string layers = ConvLayer("a", "x") + LayerOn("ReLU", "a") + LayerOn("Dropout", "a") +

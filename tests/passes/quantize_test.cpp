@@ -29,6 +29,8 @@ using testing::ConvLayer;
 using testing::HasInt8;
 using testing::kImage;
 using testing::LayerOn;
+using testing::MatMulLayer;
+using testing::ParameterLayer;
 using testing::PoolLayer;
 using testing::ProductLayer;
 using testing::TwoBottoms;
@@ -49,7 +51,9 @@ class QuantizeTest : public ::testing::Test {
                           .precision = precision,
                           .calibration = precision == INT8 ? folder_.path("q.json") : ""});
     for (size_t i = 0; i < net->layers().size(); ++i) {
-      if (net->layers()[i]->type() != std::string("BatchNorm")) continue;
+      const std::string type = net->layers()[i]->type();
+      if (type == "Parameter") FillWithWaves(*net->layer_params(static_cast<int>(i))[0]);
+      if (type != "BatchNorm") continue;
       const auto& statistics = net->layer_params(static_cast<int>(i));
       for (int64_t c = 0; c < statistics[0]->count(); ++c) {
         statistics[0]->mutable_cpu_data()[c] = 0.3F * static_cast<float>(c) - 0.5F;
@@ -60,6 +64,11 @@ class QuantizeTest : public ::testing::Test {
     float* x = net->blob_by_name("x")->mutable_cpu_data();
     for (int i = 0; i < 448; ++i) x[i] = static_cast<float>((i * 37) % 101) / 50 - 1;
     return net;
+  }
+
+  static void FillWithWaves(Blob& blob) {
+    for (int64_t i = 0; i < blob.count(); ++i)
+      blob.mutable_cpu_data()[i] = std::sin(static_cast<float>(i));
   }
 
   // Stores the ranges of the float net's values, as caffe calibrate writes them.
@@ -200,6 +209,49 @@ TEST_F(QuantizeTest, ALayersOwnPrecisionCounts) {
                                             "Conv(float) float"}));
 }
 
+// The second factor is signed even if nothing in it is negative.
+TEST_F(QuantizeTest, MultipliesTwoBlobs) {
+  Check(ConvLayer("a", "x") + LayerOn("ReLU", "a") + ConvLayer("b", "x") + LayerOn("ReLU", "b") +
+            MatMulLayer("y", "a", "b", "transpose_b: true"),
+        {"Reorder(float) int8", "Conv, relu(int8) uint8", "Conv, relu(int8) int8",
+         "Reorder(uint8) uint8", "Reorder(int8) int8", "BatchedGemm(uint8, int8) float"});
+}
+
+TEST_F(QuantizeTest, MultipliesInAttention) {
+  Check(testing::AttentionLayers(),
+        {"Reorder(float) int8", "Conv(int8) int8", "Conv(int8) int8", "Conv(int8) int8",
+         "Reorder(int8) int8", "Reorder(int8) int8", "BatchedGemm(int8, int8) float",
+         "Softmax(float) float", "Cast(float) uint8", "Reorder(int8) int8",
+         "BatchedGemm(uint8, int8) float"});
+}
+
+// A product of two blobs may be of one pair of matrices, and its result may stay in 8 bits.
+TEST_F(QuantizeTest, MultipliesProductsAgain) {
+  const std::string rows =
+      "layer { name: 'r' type: 'Reshape' bottom: 'x' top: 'r' reshape_param { shape { dim: 64 dim: "
+      "7 } } } ";
+  Check(rows + MatMulLayer("s", "r", "r", "transpose_b: true") + MatMulLayer("y", "s", "r"),
+        {"View(float) float", "Cast(float) int8", "BatchedGemm(int8, int8) int8",
+         "BatchedGemm(int8, int8) float"});
+}
+
+TEST_F(QuantizeTest, WeightsOfAParameterHaveAScaleForEachColumn) {
+  const std::string layers = ParameterLayer("w", "dim: 7 dim: 5") + MatMulLayer("y", "x", "w");
+  Check(layers + LayerOn("ReLU", "y"), {"Cast(float) int8", "Gemm, relu(int8) float"});
+  // One large column would leave few steps for the others.
+  Calibrate(layers);
+  double errors[2];
+  for (const Precision precision : {FP32, INT8}) {
+    const auto net = Make(layers, precision, false);
+    Blob& w = *net->layer_params("w")[0];
+    for (int64_t i = 0; i < 7; ++i) w.mutable_cpu_data()[i * 5] *= 1e4F;
+    const std::vector<float> y = testing::Output(*net);
+    errors[precision == INT8] = static_cast<double>(y[1]);
+  }
+  EXPECT_NEAR(errors[0], errors[1], 0.05);
+  EXPECT_NE(errors[0], errors[1]);
+}
+
 // The product is of a matrix, and what is added has three axes.
 TEST_F(QuantizeTest, AddsRowsOfSeveralAxes) {
   const auto rows = [](const std::string& name, const std::string& bottom) {
@@ -214,6 +266,16 @@ TEST_F(QuantizeTest, AddsRowsOfSeveralAxes) {
           rows("a", "r") + rows("b", "a") + TwoBottoms("Eltwise", "s", "a", "b") + rows("c", "s"),
       {"View(float) float", "Cast(float) int8", "Gemm(int8) int8", "Gemm, add(int8, int8) int8",
        "Gemm(int8) float"});
+}
+
+TEST_F(QuantizeTest, PermutesNumbers) {
+  const std::string permuted =
+      "' type: 'Permute' bottom: 'a' top: 'b' permute_param { order: 0 "
+      "order: 2 order: 1 order: 3 } } ";
+  Check(ConvLayer("a", "x") + "layer { name: 'b" + permuted +
+            MatMulLayer("y", "b", "b", "transpose_b: true"),
+        {"Reorder(float) int8", "Conv(int8) int8", "Reorder(int8) int8", "Permute(int8) int8",
+         "BatchedGemm(int8, int8) float"});
 }
 
 // A value that is stored in 8 bits reaches a layer of another type in that type: a concatenation or

@@ -145,6 +145,70 @@ def test_images_of_a_list_that_starts_again_are_counted_once(tmp_path, monkeypat
     assert json.loads(pathlib.Path("net.json").read_text())["images"] == count
 
 
+def _product(name, bottom, outputs):
+    return (f"layer {{ name: '{name}' type: 'InnerProduct' bottom: '{bottom}' top: '{name}' inner_product_param {{ num_output: {outputs} "
+            "axis: 2 weight_filler { type: 'xavier' } } }")
+
+
+def _heads(name, bottom):
+    return (f"layer {{ name: '{name}_r' type: 'Reshape' bottom: '{bottom}' top: '{name}_r' reshape_param {{ shape {{ dim: 0 dim: 16 dim: 4 "
+            f"dim: 8 }} }} }} layer {{ name: '{name}' type: 'Permute' bottom: '{name}_r' top: '{name}' permute_param {{ order: 0 order: 2 "
+            "order: 1 order: 3 } }")
+
+
+def _norm(name, bottom):
+    return f"layer {{ name: '{name}' type: 'LayerNorm' bottom: '{bottom}' top: '{name}' layer_norm_param {{ axis: 2 }} }}"
+
+
+def _sum(name, a, b):
+    return f"layer {{ name: '{name}' type: 'Eltwise' bottom: '{a}' bottom: '{b}' top: '{name}' }}"
+
+
+VIT = "\n".join([
+    "name: 'vit' layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 8 dim: 3 dim: 16 dim: 16 } } }",
+    "layer { name: 'patches' type: 'Convolution' bottom: 'data' top: 'patches' convolution_param { num_output: 32 kernel_size: 4 "
+    "stride: 4 weight_filler { type: 'xavier' } } }",
+    "layer { name: 'rows' type: 'Reshape' bottom: 'patches' top: 'rows' reshape_param { shape { dim: 0 dim: 32 dim: 16 } } }",
+    "layer { name: 'x' type: 'Permute' bottom: 'rows' top: 'x' permute_param { order: 0 order: 2 order: 1 } }",
+    _norm("n1", "x"), *[_product(f"{name}_p", "n1", 32) for name in "qkv"], *[_heads(name, f"{name}_p") for name in "qkv"],
+    "layer { name: 'scores' type: 'MatMul' bottom: 'q' bottom: 'k' top: 'scores' matmul_param { transpose_b: true } }",
+    "layer { name: 'scaled' type: 'Power' bottom: 'scores' top: 'scaled' power_param { scale: 0.35 } }",
+    "layer { name: 'p' type: 'Softmax' bottom: 'scaled' top: 'p' softmax_param { axis: 3 } }",
+    "layer { name: 'mixed' type: 'MatMul' bottom: 'p' bottom: 'v' top: 'mixed' }",
+    "layer { name: 'm' type: 'Permute' bottom: 'mixed' top: 'm' permute_param { order: 0 order: 2 order: 1 order: 3 } }",
+    "layer { name: 'joined' type: 'Reshape' bottom: 'm' top: 'joined' reshape_param { shape { dim: 0 dim: 16 dim: 32 } } }",
+    _product("o", "joined", 32), _sum("x1", "x", "o"), _norm("n2", "x1"), _product("h", "n2", 64),
+    "layer { name: 'g' type: 'GELU' bottom: 'h' top: 'g' }", _product("h2", "g", 32), _sum("x2", "x1", "h2"),
+    "layer { name: 'flat' type: 'Flatten' bottom: 'x2' top: 'flat' }",
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'flat' top: 'ip' inner_product_param { num_output: 5 "
+    "weight_filler { type: 'xavier' } } }"])
+
+
+def _vit_outputs(net, seed):
+    net.blobs["data"].data[...] = np.random.default_rng(seed).normal(0, 1, net.blobs["data"].shape)
+    return net.forward()["ip"].copy()
+
+
+@pytest.mark.parametrize("keep_all", [True, False])
+def test_a_vit_whose_attention_is_written_as_layers(tmp_path, keep_all):
+    definition, weights, ranges = tmp_path / "vit.prototxt", tmp_path / "vit.caffemodel", tmp_path / "vit.json"
+    definition.write_text(VIT)
+    exact = caffe.Net(definition, caffe.TEST)
+    exact.save(weights)
+    seeds = iter(range(100))
+    calibrate(exact, iterations=8, method="min-max", feed=lambda net: _vit_outputs(net, next(seeds))).save(ranges)
+    net = caffe.Net(definition, caffe.TEST, weights=weights, precision="int8", calibration=ranges, keep_all=keep_all)
+    _computes_in_8_bits(net)
+    kernels = {step.layers.split("+")[0]: step.kernel for step in net.plan().steps if step.op.startswith(("Conv", "Gemm", "BatchedGemm"))}
+    products = {"patches", "q_p", "k_p", "v_p", "scores", "mixed", "o", "h", "h2", "ip"}
+    assert {layer for layer, kernel in kernels.items() if "int8" in kernel} == products
+    want = np.concatenate([_vit_outputs(exact, seed) for seed in range(200, 210)])
+    got = np.concatenate([_vit_outputs(net, seed) for seed in range(200, 210)])
+    error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want ** 2))
+    assert 0 < error < 0.03
+    assert np.mean(want.argmax(1) == got.argmax(1)) > 0.95
+
+
 PROGRAM = """
 import sys, caffe
 caffe.set_random_seed(5)

@@ -16,6 +16,7 @@
 #include "tests/support/blob_ranges.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
+#include "tests/support/quantised_nets.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -225,7 +226,8 @@ TEST_F(ContextTest, GivesTheDetectionsOfTheNet) {
     layer { name: 'found' type: 'DetectionOutput' bottom: 'flat' bottom: 'flat_scores' bottom: 'p'
             top: 'found' detection_output_param {
               num_classes: 3 keep_top_k: 12 code_type: CENTER_SIZE confidence_threshold: )",
-                  threshold, " nms_param { nms_threshold: 0.45 top_k: 30 } vote_threshold: ", vote_threshold,
+                  threshold,
+                  " nms_param { nms_threshold: 0.45 top_k: 30 } vote_threshold: ", vote_threshold,
                   " } }");
   };
   // All rows, some, none; all with votes.
@@ -359,7 +361,8 @@ TEST_F(ContextTest, SharedNetsRunOnTheThreadsOfTheFirst) {
 }
 
 TEST_F(ContextTest, Computes8BitsAsTheNetDoes) {
-  for (const char* text : {kNet, kNumbersNet}) {
+  const std::string attention = StrCat(kInput, testing::AttentionLayers());
+  for (const std::string& text : {std::string(kNet), std::string(kNumbersNet), attention}) {
     const std::unique_ptr<Net> net = MakeInt8(text);
     const std::string bytes = BytesOf(*net);
     runtime::ProgramFile program = runtime::ReadProgram(bytes);

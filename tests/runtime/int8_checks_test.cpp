@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "caffe/cpu/kernels/int8.hpp"
+#include "caffe/ops/arrange.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/gemm.hpp"
@@ -64,8 +65,33 @@ TEST(Int8Checks, ProductsReadNumbersAndFloatWeights) {
               HasSubstr("they must be floats"));
 }
 
+TEST(Int8Checks, PairsOfMatricesAreNumbers) {
+  const ops::BatchedGemm op{.rows = 2,
+                            .columns = 3,
+                            .inner = 4,
+                            .batch = {5},
+                            .a_steps = {1},
+                            .b_steps = {1},
+                            .c_steps = {1}};
+  const TensorDesc a = Of({5, 2, 4}, DType::kUInt8), b = Of({5, 4, 3}, DType::kInt8),
+                   c = Of({5, 2, 3}, DType::kFloat);
+  EXPECT_EQ(ErrorOf(op, {a, b}, c), "");
+  EXPECT_EQ(ErrorOf(op, {a, b}, Of({5, 2, 3}, DType::kInt8)), "");
+  EXPECT_THAT(ErrorOf(op, {a, Of({5, 4, 3}, DType::kFloat)}, c),
+              HasSubstr("8-bit numbers are read"));
+  ops::BatchedGemm sum = op;
+  sum.c_steps = {0};
+  EXPECT_THAT(ErrorOf(sum, {a, b}, Of({1, 2, 3}, DType::kFloat)),
+              HasSubstr("8-bit matrices are not multiplied here: it adds up products"));
+  ops::BatchedGemm deep = op;
+  deep.inner = 40000;
+  EXPECT_THAT(ErrorOf(deep, {Of({5, 2, 40000}, DType::kUInt8), Of({5, 40000, 3}, DType::kInt8)}, c),
+              HasSubstr("its sums of 40000 products do not fit 32 bits, which hold 33025"));
+}
+
 TEST(Int8Checks, MovesKeepTheType) {
   const TensorDesc x = Of({2, 6}, DType::kUInt8);
+  EXPECT_THAT(ErrorOf(ops::Permute{{1, 0}}, {x}, Of({6, 2}, DType::kFloat)), HasSubstr("one type"));
   EXPECT_EQ(ErrorOf(ops::View{}, {x}, Of({12}, DType::kUInt8)), "");
   EXPECT_THAT(ErrorOf(ops::View{}, {x}, Of({12}, DType::kFloat)), HasSubstr("one type"));
   EXPECT_THAT(ErrorOf(ops::Concat{0}, {x, Of({1, 6}, DType::kFloat)}, Of({3, 6}, DType::kUInt8)),

@@ -42,6 +42,26 @@ inline std::string TwoBottoms(const std::string& type, const std::string& name,
                 "' top: '", name, "' } ");
 }
 
+// The product of two blobs' matrices.
+inline std::string MatMulLayer(const std::string& name, const std::string& a, const std::string& b,
+                               const std::string& options = "") {
+  return StrCat("layer { name: '", name, "' type: 'MatMul' bottom: '", a, "' bottom: '", b,
+                "' top: '", name, "' matmul_param { ", options, " } } ");
+}
+// Learned weights as a blob; zeros unless a test fills them.
+inline std::string ParameterLayer(const std::string& name, const std::string& shape) {
+  return StrCat("layer { name: '", name, "' type: 'Parameter' top: '", name,
+                "' parameter_param { shape { ", shape, " } } } ");
+}
+// Attention between the rows of the images that three convolutions make, written as layers.
+inline std::string AttentionLayers() {
+  return ConvLayer("q", "x") + ConvLayer("k", "x") + ConvLayer("v", "x") +
+         MatMulLayer("scores", "q", "k", "transpose_b: true") +
+         "layer { name: 'p' type: 'Softmax' bottom: 'scores' top: 'p' softmax_param { axis: 3 } "
+         "} " +
+         MatMulLayer("y", "p", "v");
+}
+
 // Returns whether this processor supports int8 plans.
 inline bool HasInt8() {
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv));

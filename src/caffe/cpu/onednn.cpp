@@ -156,21 +156,20 @@ dnnl::memory::desc MatrixDesc(int64_t rows, int64_t columns, bool is_transposed,
 }  // namespace
 
 OneDnnProduct::OneDnnProduct(const Shape& shape, bool accumulates) : has_bias_(shape.has_bias) {
-  const auto a = MatrixDesc(shape.rows, shape.inner, shape.transpose_a, shape.factors, shape.batch,
-                            shape.a_steps);
-  const auto b = MatrixDesc(shape.inner, shape.columns, shape.transpose_b, shape.factors,
-                            shape.batch, shape.b_steps);
+  const auto a =
+      MatrixDesc(shape.rows, shape.inner, shape.transpose_a, shape.a, shape.batch, shape.a_steps);
+  const auto b = MatrixDesc(shape.inner, shape.columns, shape.transpose_b, shape.b, shape.batch,
+                            shape.b_steps);
   const auto bias = MatrixDesc(1, shape.columns, false, DType::kFloat, shape.batch,
                                dnnl::memory::dims(shape.batch.size()));
   const auto c =
       MatrixDesc(shape.rows, shape.columns, false, shape.result, shape.batch, shape.c_steps);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (accumulates) {
-    dnnl::post_ops post;
-    post.append_sum(1.0f);
-    attributes.set_post_ops(post);
-  }
+  dnnl::post_ops post;
+  if (shape.factor != 1) AppendEltwise(dnnl::algorithm::eltwise_linear, shape.factor, 0, &post);
+  if (accumulates) post.append_sum(1.0f);
+  attributes.set_post_ops(post);
   const auto describe = [&](const auto&... operands) {
     return DescribeOneDnn<dnnl::matmul>(attributes, operands...);
   };

@@ -93,13 +93,14 @@ class OneDnnPrimitive {
 OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
                                   bool accumulates, size_t* scratchpad_bytes);
 
-// c = or += op(a) op(b) + bias with row-major matrices, by oneDNN's matmul.
+// c = or += op(a) op(b) * factor + bias with row-major matrices, by oneDNN's matmul.
 class OneDnnProduct {
  public:
   struct Shape {
     int64_t rows = 0, columns = 0, inner = 0;
     bool transpose_a = false, transpose_b = false;
-    DType factors = DType::kFloat, result = DType::kFloat;
+    DType a = DType::kFloat, b = DType::kFloat, result = DType::kFloat;
+    float factor = 1;       // of the sums
     bool has_bias = false;  // float, one for each column
     // Axes of a batch, and the matrices by which a step along each moves; 0: the same one again.
     dnnl::memory::dims batch = {}, a_steps = {}, b_steps = {}, c_steps = {};

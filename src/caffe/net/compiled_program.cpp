@@ -9,6 +9,7 @@
 #include "caffe/error.hpp"
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/graph/weight_copies.hpp"
+#include "caffe/ops/arrange.hpp"
 #include "caffe/ops/constant.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
@@ -21,7 +22,8 @@ namespace {
 
 // True if the op copies bytes of any type.
 bool MovesNumbers(const Op& op) {
-  return op.is_view() || op.As<ops::Concat>() != nullptr || op.As<ops::SliceOf>() != nullptr;
+  return op.is_view() || op.As<ops::Concat>() != nullptr || op.As<ops::SliceOf>() != nullptr ||
+         op.As<ops::Permute>() != nullptr;
 }
 
 // How an 8-bit step reads its weights; nothing if it is not one.

@@ -38,7 +38,8 @@ struct Gemm {
 // The pairs form a grid of extents `batch`. A step along its axis k moves by a_steps[k] matrices of
 // a, b_steps[k] of b and c_steps[k] of c; with 0 it stays at the same matrix. A matrix of a or b
 // that is used again is broadcast. Products with the same matrix of c are added up, in the order of
-// the grid, the last axis fastest. c has a matrix for each place that the steps reach.
+// the grid, the last axis fastest. c has a matrix for each place that the steps reach. If a is
+// quantized, so is b, with a scale of its own, and no products are added up.
 struct BatchedGemm {
   static constexpr std::string_view kName = "BatchedGemm";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;

@@ -11,6 +11,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/host_device.hpp"
+#include "caffe/ops/gemm.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/pool.hpp"
 
@@ -18,6 +19,8 @@ namespace caffe::ops {
 
 // Maximum number of products 255 * 127 that fit a 32-bit sum.
 inline constexpr int64_t kMostSummands = 66311;
+// Maximum number of products 255 * 255 that fit a 32-bit sum.
+inline constexpr int64_t kMostSummandsOfData = 33025;
 // Maximum number of values 255 that fit a 32-bit sum.
 inline constexpr int64_t kMostAveraged = 8421504;
 
@@ -40,6 +43,23 @@ inline KernelTraits Int8AverageTraits() {
   KernelTraits traits = Int8Traits();
   traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
     return WhyNotAverage(op.As<AvePool>()->geometry, inputs[0].shape);
+  };
+  return traits;
+}
+
+// Why pairs of matrices cannot be multiplied in 8 bits; empty if they can.
+inline std::string WhyNotPairs(const BatchedGemm& op) {
+  if (FirstFreeAxis(op) != 0) return "it adds up products of matrices";
+  if (op.inner <= kMostSummandsOfData) return "";
+  return StrCat("its sums of ", op.inner, " products do not fit 32 bits, which hold ",
+                kMostSummandsOfData);
+}
+
+// Traits of kernels of BatchedGemm.
+inline KernelTraits Int8PairsTraits() {
+  KernelTraits traits = Int8Traits();
+  traits.why_not = [](const Op& op, std::span<const OperandDesc>, const Device&) {
+    return WhyNotPairs(*op.As<BatchedGemm>());
   };
   return traits;
 }

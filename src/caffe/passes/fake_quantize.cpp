@@ -1,9 +1,11 @@
 #include "caffe/ops/fake_quantize.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/broadcast.hpp"
@@ -52,6 +54,7 @@ class FakeQuantize final : public Pass {
     writers_ = Writers(graph);
     groups_.emplace(graph);
     made_.clear(), wanted_.clear(), products_.clear(), unmeasured_.clear(), steps_.clear();
+    any_is_measured_ = false;
     for (Node* node : graph.ScheduledNodes()) {
       steps_.emplace(node->outputs.empty() ? nullptr : node->outputs[0].value, steps_.size());
       Choose(*node);
@@ -83,9 +86,7 @@ class FakeQuantize final : public Pass {
   }
 
   void ChooseProduct(Node& node) {
-    const auto* gemm = node.op.As<ops::Gemm>();
-    const Value* w = node.inputs[1];
-    if (w->kind != ValueKind::kParam || (gemm != nullptr && gemm->transpose_a)) return;
+    if (!HasWeights(node)) return ChooseProductOfData(node);
     const LayerParameter& layer = CallOf(node).layer->param();
     if (layer.parallel() == LayerParameter::SPLIT_OUTPUT && graph_->options.exchange != nullptr) {
       throw Unsupported(StrCat(PlaceOf(layer),
@@ -100,6 +101,37 @@ class FakeQuantize final : public Pass {
     Want(*x, node);
     products_.push_back(&node);
     made_[node.outputs[0]] = Made::kSums;
+  }
+
+  // True if the second factor is weights: a parameter, or a blob that is a view of one.
+  bool HasWeights(const Node& product) const {
+    const auto* gemm = product.op.As<ops::Gemm>();
+    if (product.op.As<ops::BatchedGemm>() != nullptr || (gemm != nullptr && gemm->transpose_a))
+      return false;
+    const Value* weights = WeightsBelow(product.inputs[1], [this](const Value* value) {
+      const auto writer = writers_.find(value);
+      return writer == writers_.end() ? nullptr : writer->second;
+    });
+    return weights != nullptr && weights->kind == ValueKind::kParam;
+  }
+
+  // An 8-bit plan reads both factors with ranges of their own, and fuses nothing into the product.
+  void ChooseProductOfData(Node& node) {
+    const std::vector<Value*>& blobs = CallOf(node).bottoms;
+    const std::span factors(node.inputs.data(), 2);
+    const bool are_blobs = std::ranges::all_of(factors, [&](const Operand& factor) {
+      return std::ranges::find(blobs, factor.value) != blobs.end();
+    });
+    if (!are_blobs || node.inputs.size() > 2) return;
+    for (const Operand& factor : factors) {
+      if (groups_->RangeOf(factor)) continue;
+      unmeasured_.emplace_back(&node, factor.value);
+      return;
+    }
+    for (const Operand& factor : factors) Want(*factor.value, node);
+    groups_->MakeSigned(factors[1]);
+    any_is_measured_ = true;
+    made_[node.outputs[0]] = Made::kNumbers;
   }
 
   // Fuses a node into an epilogue if the value before it has no other reader.
@@ -187,16 +219,14 @@ class FakeQuantize final : public Pass {
               " (of net '", ranges.net,
               "'): run caffe calibrate on this net, or leave out the layer's precision");
     }
-    const bool is_strange = !unmeasured_.empty() && products_.empty();
+    const bool is_strange = !unmeasured_.empty() && products_.empty() && !any_is_measured_;
     if (is_strange)
       throw InvalidArgument(WhyNoRangeAtAll(*graph_, *unmeasured_.front().second, "FAKE_INT8"));
   }
 
   void RoundWeights(Node& product) {
     Value& w = *product.inputs[1].value;
-    LayerCall& call = graph_->calls[product.layers.front()];
-    const auto place = std::ranges::find(call.param_values, &w);
-    Value*& rounded = call.rounded_params[static_cast<int>(place - call.param_values.begin())];
+    Value*& rounded = RoundedWeights(graph_->calls[product.layers.front()], w);
     if (rounded == nullptr) {
       const auto* gemm = product.op.As<ops::Gemm>();
       ops::FakeQuantizeRows op{w.desc.shape[0]};
@@ -205,6 +235,17 @@ class FakeQuantize final : public Pass {
       graph_->InsertBefore(product, op, {&w}, {rounded});
     }
     product.inputs[1].value = rounded;
+  }
+
+  // Where a layer finds the weights, which are a parameter or a blob. Rounding clips none of them.
+  static Value*& RoundedWeights(LayerCall& call, const Value& w) {
+    const auto place = std::ranges::find(call.param_values, &w);
+    if (place != call.param_values.end())
+      return call.rounded_params[static_cast<int>(place - call.param_values.begin())];
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const auto bottom = std::ranges::find(call.bottoms, &w) - call.bottoms.begin();
+    const LayerCall::Rounded unclipped{nullptr, ops::FakeQuantizeGrad({1, -kInfinity, kInfinity})};
+    return call.rounded_bottoms.insert({static_cast<int>(bottom), unclipped}).first->second.value;
   }
 
   // An 8-bit plan stores a product's result in 8 bits for all readers, and casts other values for
@@ -257,6 +298,7 @@ class FakeQuantize final : public Pass {
   std::vector<Node*> products_;
   std::vector<std::pair<const Node*, const Value*>> unmeasured_;  // products without a range
   std::map<const Value*, size_t> steps_;                          // by result
+  bool any_is_measured_ = false;  // a product of two factors of data has ranges
 };
 
 std::unique_ptr<Pass> MakeFakeQuantize() {

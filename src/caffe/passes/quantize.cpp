@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 #include <typeindex>
 
@@ -25,15 +26,40 @@ bool MovesBytes(const Op& op) {
   return PassesNumbers(op) && op.As<ops::MaxPool>() == nullptr;
 }
 
+// True for chosen products whose factors are both data.
+bool MultipliesData(const Op& op) {
+  return op.As<ops::BatchedGemm>() != nullptr;
+}
+
+// The op of a product of two factors of data; nothing if it does more than that.
+std::optional<Op> PairsOf(const Node& node) {
+  const auto* gemm = node.op.As<ops::Gemm>();
+  if (gemm == nullptr) return node.op;
+  if (!gemm->epilogue.empty() || node.inputs.size() > 2) return std::nullopt;
+  return ops::BatchedGemm{.rows = gemm->rows,
+                          .columns = gemm->columns,
+                          .inner = gemm->inner,
+                          .transpose_a = gemm->transpose_a,
+                          .transpose_b = gemm->transpose_b};
+}
+
+// True if the reader, once chosen, reads the value as numbers: not if the value is its weights.
+bool ReadsNumbers(const Node& reader, const Value* value) {
+  if (!IsProduct(reader.op) || reader.inputs[0] == value) return true;
+  if (MultipliesData(reader.op)) return true;
+  const int added = ops::AddedOperand(*reader.op.epilogue());
+  return added >= 0 && reader.inputs[static_cast<size_t>(added)] == value;
+}
+
 }  // namespace
 
 // After this pass convolutions and matrix products of layers with precision INT8 read 8-bit
-// numbers, and so do pooling, sums, concatenations and slices between them, with the ranges of a
-// calibration. Their results are stored in 8 bits if another one of them reads them; elsewhere
-// Casts convert between numbers and floats. In a keep-all plan, in which blobs belong to the
-// caller, only the products compute in 8 bits. It follows the passes that fold and fuse, so that a
-// product's result is that of its epilogue, and fuses clips (ReLU6) that float kernels leave to
-// separate nodes. A layer that stays float records why.
+// numbers, and so do pooling, sums, concatenations, slices and permutations between them, with the
+// ranges of a calibration. Their results are stored in 8 bits if another one of them reads them;
+// elsewhere Casts convert between numbers and floats. In a keep-all plan, in which blobs belong to
+// the caller, only the products compute in 8 bits. It follows the passes that fold and fuse, so
+// that a product's result is that of its epilogue, and fuses clips (ReLU6) that float kernels leave
+// to separate nodes. A layer that stays float records why.
 class Quantize final : public Pass {
  public:
   std::string_view name() const override { return "quantize"; }
@@ -78,7 +104,12 @@ class Quantize final : public Pass {
       for (const Operand& input : node.inputs) groups_->Join(input.value, node.outputs[0]);
     }
     if (!MovesBytes(node.op)) node.signature = kOf8Bits;
-    if (IsProduct(node.op)) FuseActivations(node);
+    if (MultipliesData(node.op)) {
+      groups_->MakeSigned(node.inputs[1]);
+    } else if (IsProduct(node.op)) {
+      node.inputs[1].value = Weights(node);
+      FuseActivations(node);
+    }
   }
 
   // No reason is given for steps that are not a layer's computation.
@@ -93,7 +124,8 @@ class Quantize final : public Pass {
 
   // True if all kernels of the device that multiply 8-bit numbers read unsigned ones, too.
   bool HasUnsigned() const {
-    const std::type_index products[] = {typeid(ops::Conv), typeid(ops::Gemm)};
+    const std::type_index products[] = {typeid(ops::Conv), typeid(ops::Gemm),
+                                        typeid(ops::BatchedGemm)};
     for (const std::type_index product : products) {
       for (const KernelCandidate& candidate : Candidates(product)) {
         if (candidate.Serves(kOf8Bits) && !candidate.traits.takes_unsigned) return false;
@@ -142,9 +174,7 @@ class Quantize final : public Pass {
                           node.outputs[0]->desc.dtype == DType::kFloat;
     if (!is_float) return StrCat("its types are not float but ", Name(node.signature.data));
     const auto* gemm = node.op.As<ops::Gemm>();
-    const bool has_weights = w->kind == ValueKind::kParam || w->kind == ValueKind::kState;
-    if (!has_weights || (gemm != nullptr && gemm->transpose_a))
-      return "its second factor is no weights";
+    if (Weights(node) == nullptr) return WhyNotPairs(node);
     if (w->desc.dtype != DType::kFloat || (w.dtype != DType::kFloat))
       return "its weights are no floats";
     const int64_t summands = gemm != nullptr ? gemm->inner : w->desc.shape.count(1);
@@ -160,6 +190,38 @@ class Quantize final : public Pass {
     const bool is_served = fusion_->Serves(node, *node.op.epilogue());
     node.signature = of_float;
     return is_served ? "" : "no kernel of 8-bit numbers applies its epilogue";
+  }
+
+  // The weights that a product's second factor is; null if that factor is data.
+  Value* Weights(const Node& product) const {
+    const auto* gemm = product.op.As<ops::Gemm>();
+    if (MultipliesData(product.op) || (gemm != nullptr && gemm->transpose_a)) return nullptr;
+    return WeightsBelow(product.inputs[1],
+                        [this](const Value* value) { return fusion_->WriterOf(value); });
+  }
+
+  // For a product whose factors are both data: why it does not compute in 8 bits. If it does, this
+  // sets its op.
+  std::string WhyNotPairs(Node& node) {
+    std::optional<Op> pairs = PairsOf(node);
+    const std::vector<Value*>& blobs = graph_->calls[node.layers.front()].bottoms;
+    const std::span factors(node.inputs.data(), 2);
+    const bool are_blobs = std::ranges::all_of(factors, [&](const Operand& factor) {
+      return std::ranges::find(blobs, factor.value) != blobs.end();
+    });
+    if (!are_blobs || !pairs) return "its second factor is no weights";
+    for (const Operand& factor : factors) {
+      if (factor->desc.dtype != DType::kFloat || factor.dtype != DType::kFloat)
+        return "one of its factors is not float";
+      if (groups_->RangeOf(factor)) continue;
+      unmeasured_.emplace_back(&node, factor.value);
+      return NoRange(*factor.value);
+    }
+    any_is_measured_ = true;
+    std::swap(node.op, *pairs);
+    std::string why = WhyNoKernel(node);
+    if (!why.empty()) std::swap(node.op, *pairs);
+    return why;
   }
 
   std::string NoRange(const Value& value) const { return WhyNoRange(*graph_, value); }
@@ -200,7 +262,8 @@ class Quantize final : public Pass {
   bool IsCast(const Value* value) const {
     if (value == nullptr || graph_->options.keep_all || !groups_->RangeOf(value)) return false;
     return std::ranges::any_of(fusion_->ReadersOf(value), [&](const Node* reader) {
-      return chosen_.count(reader) > 0 && IsProduct(reader->op) && reader->inputs[0] == value;
+      return chosen_.count(reader) > 0 && IsProduct(reader->op) &&
+             (reader->inputs[0] == value || MultipliesData(reader->op));
     });
   }
 
@@ -235,13 +298,6 @@ class Quantize final : public Pass {
     });
   }
 
-  // True unless the value is the weights of a product.
-  static bool ReadsNumbers(const Node& reader, const Value* value) {
-    if (!IsProduct(reader.op)) return true;
-    const int added = ops::AddedOperand(*reader.op.epilogue());
-    return reader.inputs[0] == value || (added >= 0 && reader.inputs[added] == value);
-  }
-
   void DropPassersThatNobodyNeeds() {
     std::vector<Node*> nodes = graph_->ScheduledNodes();
     std::reverse(nodes.begin(), nodes.end());
@@ -270,8 +326,9 @@ class Quantize final : public Pass {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       Operand& input = node.inputs[i];
       if (input == nullptr) continue;
-      const bool reads_number = is_chosen && (!IsProduct(node.op) || i == 0);
-      const bool is_added = is_chosen && IsProduct(node.op) &&
+      const bool needs_numbers = !IsProduct(node.op) || i == 0 || MultipliesData(node.op);
+      const bool reads_number = is_chosen && needs_numbers;
+      const bool is_added = is_chosen && !needs_numbers &&
                             static_cast<int>(i) == ops::AddedOperand(*node.op.epilogue());
       if (stored_.count(input) > 0) {
         if (!reads_number && !is_added) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caffe/graph/layer_place.hpp"
+#include "caffe/ops/arrange.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
@@ -19,7 +20,17 @@ constexpr float kLeastQuantum = 1e-30F;
 }  // namespace
 
 bool IsProduct(const Op& op) {
-  return op.As<ops::Conv>() != nullptr || op.As<ops::Gemm>() != nullptr;
+  return op.As<ops::Conv>() != nullptr || op.As<ops::Gemm>() != nullptr ||
+         op.As<ops::BatchedGemm>() != nullptr;
+}
+
+Value* WeightsBelow(Value* value, const std::function<Node*(const Value*)>& writer_of) {
+  while (value->kind != ValueKind::kParam && value->kind != ValueKind::kState) {
+    const Node* writer = writer_of(value);
+    if (writer == nullptr || !writer->op.is_view()) return nullptr;
+    value = writer->inputs[0];
+  }
+  return value;
 }
 
 bool MixesScales(const Op& op) {
@@ -28,7 +39,7 @@ bool MixesScales(const Op& op) {
 
 bool PassesNumbers(const Op& op) {
   return op.As<ops::MaxPool>() != nullptr || op.As<ops::Concat>() != nullptr ||
-         op.As<ops::SliceOf>() != nullptr || op.is_view();
+         op.As<ops::SliceOf>() != nullptr || op.As<ops::Permute>() != nullptr || op.is_view();
 }
 
 const LayerParameter* OverwriterOf(const Graph& graph, const Value& value) {
@@ -90,6 +101,7 @@ void ScaleGroups::Join(const Value* a, const Value* b) {
   if (a == b) return;
   const std::optional<Range> one = RangeOf(a), other = RangeOf(b);
   parents_[b] = a;
+  if (signed_.contains(b)) signed_.insert(a);
   if (!one && other) ranges_[a] = *other;
   if (one && other) {
     ranges_[a] = {std::min(one->lowest, other->lowest), std::max(one->highest, other->highest)};
@@ -98,7 +110,7 @@ void ScaleGroups::Join(const Value* a, const Value* b) {
 
 void ScaleGroups::Quantise(const Value* value, TensorDesc* desc) const {
   const Range range = *RangeOf(value);
-  const bool is_signed = range.lowest < 0 || !has_unsigned_;
+  const bool is_signed = range.lowest < 0 || !has_unsigned_ || signed_.contains(Root(value));
   desc->dtype = is_signed ? DType::kInt8 : DType::kUInt8;
   const float most = std::max(-range.lowest, range.highest);
   desc->scale = std::max(most / (is_signed ? 127 : 255), kLeastQuantum);

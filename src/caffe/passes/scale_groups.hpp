@@ -1,8 +1,10 @@
 // Scales of 8-bit numbers: which values share a scale, and from which ranges scales are derived.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,8 @@ namespace caffe::passes {
 
 // True for convolutions and matrix products, which may compute in 8 bits.
 bool IsProduct(const Op& op);
+// The parameter or state that a value is, or that it is a view of; null if it is neither.
+Value* WeightsBelow(Value* value, const std::function<Node*(const Value*)>& writer_of);
 // True for ops whose results have another scale than their operands.
 bool MixesScales(const Op& op);
 // True for ops that only pass numbers on: their operands and results have the same scale.
@@ -35,6 +39,8 @@ class ScaleGroups {
   // The range of a blob's last version, or of a value in a group with one.
   std::optional<BlobRanges::Range> RangeOf(const Value* value) const;
   void Join(const Value* a, const Value* b);
+  // Makes the numbers of the value and its group signed: a product's second factor must be.
+  void MakeSigned(const Value* value) { signed_.insert(Root(value)); }
   // Sets type and scale of a value that has a range. Numbers are unsigned, if supported, if no
   // value is negative; 0 is always exact.
   void Quantise(const Value* value, TensorDesc* desc) const;
@@ -45,6 +51,7 @@ class ScaleGroups {
   const bool has_unsigned_;
   std::map<const Value*, BlobRanges::Range> ranges_;  // of roots
   std::map<const Value*, const Value*> parents_;
+  std::set<const Value*> signed_;  // roots
 };
 
 }  // namespace caffe::passes

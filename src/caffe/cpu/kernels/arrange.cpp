@@ -32,6 +32,21 @@ void ForRows(const Shape& shape, const std::vector<int64_t>& strides, const Fn& 
               });
 }
 
+// Calls fn(TypeTag<Bits>{}) with a type of the same size, which is all that moving requires.
+template <typename Fn>
+void VisitSize(DType dtype, const Fn& fn) {
+  switch (SizeOf(dtype)) {
+    case 8:
+      return fn(TypeTag<uint64_t>{});
+    case 4:
+      return fn(TypeTag<uint32_t>{});
+    case 2:
+      return fn(TypeTag<uint16_t>{});
+    default:
+      return fn(TypeTag<uint8_t>{});
+  }
+}
+
 void Permute(const ops::Permute& op, const KernelContext& ctx) {
   const TensorView& y = ctx.output(0);
   const std::vector<int64_t> source = ops::MemoryStrides(ctx.input(0));
@@ -43,7 +58,7 @@ void Permute(const ops::Permute& op, const KernelContext& ctx) {
   const Shape to(std::move(extents));
   const int64_t width = to.num_axes() == 0 ? 1 : to[-1];
   const int64_t step = to.num_axes() == 0 ? 1 : strides.back();
-  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+  VisitSize(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     const T* x = ctx.input(0).as<const T>();
     T* y = ctx.output(0).as<T>();
     ForRows(to, strides, [&](int64_t row, int64_t offset) {

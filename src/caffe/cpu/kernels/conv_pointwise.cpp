@@ -69,7 +69,8 @@ KernelOrRefusal MakeGradData(const ops::ConvGradData& op, const KernelRequest& r
     auto product = std::make_shared<OneDnnProduct>(OneDnnProduct::Shape{.rows = pixels.count(),
                                                                         .columns = x.shape[1],
                                                                         .inner = y.shape[1],
-                                                                        .factors = x.dtype,
+                                                                        .a = x.dtype,
+                                                                        .b = x.dtype,
                                                                         .result = x.dtype},
                                                    /*accumulates=*/false);
     WorkspaceLayout layout;
@@ -113,7 +114,8 @@ KernelOrRefusal MakeGradWeightsAsProduct(const ops::ConvGradWeights& op,
                                      .columns = x.shape[1],
                                      .inner = pixels.count(),
                                      .transpose_a = true,
-                                     .factors = x.dtype};
+                                     .a = x.dtype,
+                                     .b = x.dtype};
     auto product = std::make_shared<OneDnnProductOrSum>(shape);
     WorkspaceLayout layout;
     layout.Add(product->workspace_bytes());

@@ -86,7 +86,8 @@ KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
                                      .inner = op.inner,
                                      .transpose_a = op.transpose_a,
                                      .transpose_b = op.transpose_b,
-                                     .factors = a.dtype,
+                                     .a = a.dtype,
+                                     .b = a.dtype,
                                      .result = result,
                                      .has_bias = has_bias};
     auto product = std::make_shared<OneDnnProductOrSum>(shape);

@@ -112,10 +112,48 @@ void BatchedGemmReference(const ops::BatchedGemm& op, const KernelContext& ctx) 
   });
 }
 
+// For 8-bit factors: y = sum * factor, where no products are added up.
+template <typename A, typename B>
+void MultiplyNumbers(const ops::BatchedGemm& op, const KernelContext& ctx) {
+  const TensorView &a = ctx.input(op.kA), &b = ctx.input(op.kB), &c = ctx.output(0);
+  const int64_t a_row = op.transpose_a ? 1 : op.inner, a_inner = op.transpose_a ? op.rows : 1;
+  const int64_t b_inner = op.transpose_b ? 1 : op.columns, b_column = op.transpose_b ? op.inner : 1;
+  const float factor = ChannelFactor(a.scale, b.scale, 1);
+  ParallelFor(op.items() * op.rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const ops::MatrixPair pair = PairAt(op, 0, op.batch.size(), i / op.rows);
+      const int64_t row = i % op.rows;
+      for (int64_t k = 0; k < op.columns; ++k) {
+        const A* of_a = a.as<const A>() + pair.a * op.rows * op.inner + row * a_row;
+        const B* of_b = b.as<const B>() + pair.b * op.inner * op.columns + k * b_column;
+        int32_t sum = 0;
+        for (int64_t s = 0; s < op.inner; ++s) sum += of_a[s * a_inner] * of_b[s * b_inner];
+        StoreNumber(c, (pair.c * op.rows + row) * op.columns + k, static_cast<float>(sum) * factor);
+      }
+    }
+  });
+}
+
+void BatchedGemmNumbers(const ops::BatchedGemm& op, const KernelContext& ctx) {
+  const bool a = ctx.input(op.kA).dtype == DType::kUInt8;
+  const bool b = ctx.input(op.kB).dtype == DType::kUInt8;
+  if (a && b) return MultiplyNumbers<uint8_t, uint8_t>(op, ctx);
+  if (a) return MultiplyNumbers<uint8_t, int8_t>(op, ctx);
+  if (b) return MultiplyNumbers<int8_t, uint8_t>(op, ctx);
+  MultiplyNumbers<int8_t, int8_t>(op, ctx);
+}
+
+KernelOrRefusal MakeBatchedGemmNumbers(const ops::BatchedGemm& op, const KernelRequest&) {
+  return Kernel{"", [op](const KernelContext& ctx) { BatchedGemmNumbers(op, ctx); }};
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::BatchedGemm, BatchedGemmReference);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Gemm, GemmReference, FusesAny);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-int8-reference",
                               KernelRank::kReference, MakeGemmNumbers, Int8Traits(FusesNumbers));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchedGemm, "batched-gemm-int8-reference",
+                              KernelRank::kReference, MakeBatchedGemmNumbers,
+                              ops::Int8PairsTraits());
 
 }  // namespace
 }  // namespace caffe::cpu

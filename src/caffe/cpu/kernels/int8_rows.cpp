@@ -256,6 +256,55 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
           [=](int64_t k) { return k * row; }, [=](int64_t k, int64_t i) { return k * inner + i; })};
 }
 
+// Matrices of `lines` vectors of `count` numbers, which follow each other or lie side by side.
+struct Lines {
+  const TensorView& matrices;
+  int64_t lines, count;
+  bool are_consecutive;
+
+  void WidenLine(int64_t matrix, int64_t line, int16_t* y) const {
+    VisitData(matrices, [&]<typename T>(TypeTag<T>) {
+      const T* x = matrices.as<const T>() + matrix * lines * count;
+      if (are_consecutive) return Widen(x + line * count, count, y);
+      for (int64_t i = 0; i < count; ++i) y[i] = x[i * lines + line];
+    });
+  }
+};
+
+void MultiplyPairs(const ops::BatchedGemm& op, const KernelContext& ctx) {
+  const Lines rows{ctx.input(op.kA), op.rows, op.inner, !op.transpose_a};
+  const Lines columns{ctx.input(op.kB), op.columns, op.inner, op.transpose_b};
+  const float factor = ChannelFactor(ctx.input(op.kA).scale, ctx.input(op.kB).scale, 1);
+  const int64_t blocks = (op.rows + kPixels - 1) / kPixels;
+  ParallelFor(op.items() * blocks, 1, [&](int64_t begin, int64_t end) {
+    std::vector<int16_t> data(static_cast<size_t>(kPixels * op.inner)), column(op.inner);
+    for (int64_t task = begin; task < end; ++task) {
+      const ops::MatrixPair pair = PairAt(op, 0, op.batch.size(), task / blocks);
+      const int64_t first = task % blocks * kPixels, count = std::min(kPixels, op.rows - first);
+      for (int64_t r = 0; r < count; ++r)
+        rows.WidenLine(pair.a, first + r, data.data() + r * op.inner);
+      for (int64_t k = 0; k < op.columns; ++k) {
+        columns.WidenLine(pair.b, k, column.data());
+        for (int64_t i = 0; i < count; i += kTile) {
+          const int16_t* tile[kTile];
+          for (int64_t r = 0; r < kTile; ++r)
+            tile[r] = data.data() + std::min(i + r, count - 1) * op.inner;
+          int32_t sums[kTile];
+          MultiplyTile(tile, column.data(), op.inner, sums);
+          for (int64_t r = 0; r < std::min(kTile, count - i); ++r) {
+            StoreNumber(ctx.output(0), (pair.c * op.rows + first + i + r) * op.columns + k,
+                        static_cast<float>(sums[r]) * factor);
+          }
+        }
+      }
+    }
+  });
+}
+
+KernelOrRefusal MakePairs(const ops::BatchedGemm& op, const KernelRequest&) {
+  return Kernel{.run = [op](const KernelContext& ctx) { MultiplyPairs(op, ctx); }};
+}
+
 KernelTraits ConvTraits() {
   KernelTraits traits = Int8Traits(FusesNumbers);
   traits.layout = Layout::kChannelsLast;
@@ -266,6 +315,8 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-int8-rows", Ker
                               MakeConv, ConvTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-int8-rows", KernelRank::kSlow,
                               MakeGemm, Int8Traits(FusesNumbers));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchedGemm, "batched-gemm-int8-rows",
+                              KernelRank::kSlow, MakePairs, ops::Int8PairsTraits());
 
 }  // namespace
 }  // namespace caffe::cpu::int8_rows

@@ -13,8 +13,10 @@ void VisitSize(DType dtype, Fn&& fn) {
       return fn(TypeTag<uint64_t>{});
     case 4:
       return fn(TypeTag<uint32_t>{});
-    default:
+    case 2:
       return fn(TypeTag<uint16_t>{});
+    default:
+      return fn(TypeTag<uint8_t>{});
   }
 }
 

@@ -71,6 +71,12 @@ static void CheckOperands(const BatchedGemm& op, const OperandCheck& check) {
   const TensorDesc &a = check.input(BatchedGemm::kA), &b = check.input(BatchedGemm::kB),
                    &c = check.output();
   for (const TensorDesc* operand : {&a, &b, &c}) OperandCheck::IsPlain(*operand);
+  if (check.is_in_8_bits()) {
+    OperandCheck::IsNumbers(a);
+    OperandCheck::IsNumbers(b);
+    const std::string why = WhyNotPairs(op);
+    Require(why.empty(), "8-bit matrices are not multiplied here: ", why);
+  }
   check.IsData(a);
   check.IsData(b);
   if (c.dtype != DType::kFloat) check.IsData(c);
