@@ -183,6 +183,53 @@ def test_sensitive_layers_are_named(net, calibration):
     assert kept.int8_differences["ip"] < report.int8_differences["ip"]
 
 
+MATRICES = """
+layer { name: 'q' type: 'InnerProduct' bottom: 'x0' top: 'q' inner_product_param { num_output: 16 axis: 2 } }
+layer { name: 'k' type: 'InnerProduct' bottom: 'x0' top: 'k' inner_product_param { num_output: 16 axis: 2 } }
+layer { name: 'scores' type: 'MatMul' bottom: 'q' bottom: 'k' top: 'scores' matmul_param { transpose_b: true } }
+layer { name: 'p' type: 'Softmax' bottom: 'scores' top: 'p' softmax_param { axis: 2 } }
+layer { name: 'mixed' type: 'MatMul' bottom: 'p' bottom: 'q' top: 'mixed' }
+layer { name: 'w' type: 'Parameter' top: 'w' parameter_param { shape { dim: 16 dim: 5 } } }
+layer { name: 'last' type: 'MatMul' bottom: 'mixed' bottom: 'w' top: 'last' }
+"""
+
+
+def test_products_of_blobs_and_of_parameters(tmp_path):
+    import onnx
+    import onnxruntime
+    shape = (3, 6, 8)
+    net = nets.draw_weights(nets.net_with([shape], MATRICES))
+    generator = np.random.default_rng(2)
+
+    def feed(one):
+        one.blobs["x0"].data[...] = generator.uniform(-1, 1, shape)
+    calibration = calibrate(net, 16, feed=feed)
+    inputs = {"x0": generator.uniform(-1, 1, shape).astype(np.float32)}
+    report = caffe.onnx.export(net, int8=calibration, inputs=inputs)
+    assert report.int8 == ["q", "k", "scores", "mixed", "last"] and not report.kept_float
+    assert 0 < report.int8_differences["last"] < 0.03
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in report.model.graph.initializer}
+    assert any(array.shape == (16, 5) and array.dtype == np.int8 for array in weights.values())
+    assert sum(array.shape == (5,) and array.dtype == np.float32 for array in weights.values()) == 1  # a scale for each column
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    onnxruntime.InferenceSession(report.model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    kinds = [node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node]
+    assert not {"MatMul", "Gemm"} & set(kinds), kinds
+    less = {**calibration.ranges}
+    del less["p"]
+    report = caffe.onnx.export(net, int8=Calibration("", "", 64, less))
+    assert report.kept_float == {"mixed": "blob 'p' has no range in the calibration"}
+
+
+def test_products_inside_of_other_layers_stay_float():
+    layers = "layer { name: 'i' type: 'Interp' bottom: 'x0' top: 'i' interp_param { height: 7 width: 9 } } " + LAYERS.replace("x0", "i")
+    net = nets.draw_weights(nets.net_with([SHAPE], layers))
+    report = caffe.onnx.export(net, int8=calibrate(net, 16, feed=feeder()))
+    assert report.int8 == ["conv1", "conv2", "conv3", "ip"] and not report.kept_float
+
+
 def test_files_go_round(calibration, tmp_path):
     calibration.save(tmp_path / "net.json")
     assert Calibration.load(tmp_path / "net.json") == calibration

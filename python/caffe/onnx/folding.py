@@ -79,6 +79,8 @@ def output_axis(product):
     """The axis of the weights that holds the output channels."""
     if product.op_type == "Conv":
         return 0
+    if product.op_type == "MatMul":
+        return -1
     return 0 if any(one.name == "transB" and one.i for one in product.attribute) else 1
 
 

@@ -15,9 +15,9 @@ from .storing import Storage, stored_model
 OLDEST_OPSET = 13  # the first with per-channel scales in DequantizeLinear
 
 # Operators with 8-bit kernels: those with weights, those that combine tensors, and those that copy numbers unchanged.
-_PRODUCTS = {"Conv", "Gemm"}
+_PRODUCTS = {"Conv", "Gemm", "MatMul"}
 _MIXERS = {"Add", "AveragePool", "Concat", "GlobalAveragePool"}
-_PASSING = {"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Unsqueeze"}
+_PASSING = {"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 # Endings of new names.
 _PARTS = ("quantized", "dequantized", "scale", "zero")
 # These run in the same kernel as the convolution or Gemm before them.
@@ -98,7 +98,7 @@ class _Quantizer:
         for tensor in wanted:
             added[tensor] = self.wrap(tensor)
         for node in chosen:
-            if node.op_type in _PRODUCTS:
+            if node.op_type in _PRODUCTS and node.input[1] in self.weights:
                 self.quantize_weights(node, added)
         read = self.put(added)
         self.result.stored = storage.store(self.model, {name: array for name, array in self.weights.items() if name in read})
@@ -137,6 +137,15 @@ class _Quantizer:
 
     def is_chosen_product(self, node, layer):
         data = self.data_of(node)
+        if node.op_type == "MatMul" and not self.is_product_of_blobs(node):
+            return False
+        if node.op_type == "MatMul" and len(data) == 2:
+            why = next((f"blob '{name}' has no range in the calibration" for name in data if name not in self.ranges), None)
+            if why is None and layer not in self.result.layers:
+                self.result.layers.append(layer)
+            if why is not None:
+                self.result.kept[layer] = why
+            return why is None
         if len(data) != 1 or attribute(node, "transA", 0) or attribute(node, "alpha", 1.0) != 1:
             why = "its weights are no constants"
         elif data[0] not in self.ranges:
@@ -147,6 +156,13 @@ class _Quantizer:
             return True
         self.result.kept[layer] = why
         return False
+
+    def is_product_of_blobs(self, node):
+        """False for a MatMul inside of another layer, such as attention or a resized image: nobody has measured its factors, or
+        one of them is no weights but a constant."""
+        first, second = node.input
+        is_measured = first in self.ranges or second in self.ranges
+        return is_measured and first not in self.weights and not (second in self.weights and "/constant" in second)
 
     def scale_of(self, tensor):
         low, high = self.ranges[tensor]
@@ -166,7 +182,8 @@ class _Quantizer:
     def quantize_weights(self, node, added):
         """Stores weights as 8-bit numbers with a scale per output channel, and the bias in units of the product of both scales."""
         name = node.input[1]
-        weight, axis = self.weights[name], output_axis(node)
+        weight = self.weights[name]
+        axis = output_axis(node) % weight.ndim
         over = tuple(k for k in range(weight.ndim) if k != axis)
         largest = np.maximum(weight.max(axis=over), -weight.min(axis=over)).astype(np.float64)
         scales = np.where(largest > 0, largest, 1) / 127
