@@ -58,7 +58,7 @@ class Support:
         self._layers = [path.read_text(encoding="utf-8") for folder in ("src/caffe/layers", "python/src")
                         for path in (ROOT / folder).glob("**/*.cpp")]
         self._onnx = [path.read_text(encoding="utf-8") for path in (ROOT / "python/caffe/onnx").glob("**/*.py")]
-        self._checked = (ROOT / "tests/layers/gradient_check_test.cpp").read_text(encoding="utf-8").split("TEST(LayersTest")[0]
+        self._checked = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests/layers").glob("gradients_of_*_test.cpp"))
 
     def cuda(self, layer):
         """"no" for a refused type; a layer's source may leave its work to the processor, as data layers do."""
