@@ -119,6 +119,12 @@ TEST_F(CudaInt8NetTest, SumsAndConcatenationsHaveSteps) {
          "EltwiseSum int8", "Conv float"});
 }
 
+TEST_F(CudaInt8NetTest, ProductsOfBlobsReadNumbers) {
+  Check(testing::AttentionLayers(),
+        {"Reorder int8", "Conv int8", "Conv int8", "Conv int8", "Reorder int8", "Reorder int8",
+         "BatchedGemm float", "Softmax float", "Cast int8", "Reorder int8", "BatchedGemm float"});
+}
+
 // A plan does not use 8 bits just to use the slow kernels.
 TEST_F(CudaInt8NetTest, OnlyConvolutionsOfOneChannelEachAreFast) {
   const std::string layers =
