@@ -143,11 +143,11 @@ def test_outputs_of_all_types_are_printed(precision, tmp_path):
     assert largest_difference(outputs_of(BINARIES / "cortado_run", program), wanted) < 0.01
 
 
-def net_of_a_layer(folder, layer, *shapes):
+def net_of_a_layer(folder, layer, *shapes, before=""):
     """A net of phase TEST with random inputs x0, x1, ..., whose numbers are in files of these names."""
     inputs = "".join(f"layer {{ name: 'x{k}' type: 'Input' top: 'x{k}' input_param {{ shape {{ {' '.join(f'dim: {extent}' for extent in shape)} }} }} }} "
                      for k, shape in enumerate(shapes))
-    (folder / "net.prototxt").write_text(f"{inputs} layer {{ name: 'l' top: 'y' {layer} }}")
+    (folder / "net.prototxt").write_text(f"{inputs} {before} layer {{ name: 'l' top: 'y' {layer} }}")
     net, random = caffe.Net(str(folder / "net.prototxt"), caffe.TEST), np.random.default_rng(1)
     for blob in net.params["l"] if "l" in net.params else ():
         blob.data[...] = random.normal(0, 0.5, blob.shape)
@@ -172,6 +172,8 @@ def net_of_a_layer(folder, layer, *shapes):
     ("type: 'Gather' bottom: 'x0' bottom: 'x1' gather_param { axis: 1 }", [(2, 4, 3), (5,)]),
     ("type: 'Scatter' bottom: 'x0' bottom: 'x1' bottom: 'x2' scatter_param { axis: 1 add: true }", [(2, 4), (2, 3), (2, 3)]),
     ("type: 'Cast' bottom: 'x0' cast_param { type: BF16 }", [(2, 4)]),
+    ("type: 'TopK' bottom: 'x0' top_k_param { k: 3 axis: 1 }", [(2, 5, 3)]),
+    ("type: 'MatMul' bottom: 'x0' bottom: 'x0' matmul_param { transpose_b: true }", [(2, 3, 4)]),
     ("type: 'PatchEmbed' bottom: 'x0' patch_embed_param { num_output: 5 patch_size: 2 }", [(2, 3, 4, 6)]),
 ])
 def test_layers_of_sequences_and_images(layer, shapes, tmp_path):
@@ -185,6 +187,32 @@ def test_layers_of_sequences_and_images(layer, shapes, tmp_path):
 def test_attention_is_refused_by_name(tmp_path):
     net = net_of_a_layer(tmp_path, "type: 'MultiHeadAttention' bottom: 'x0' attention_param { num_heads: 2 }", (2, 5, 8))
     with pytest.raises(caffe.Error, match=r"layer 'l' \(MultiHeadAttention\) runs Attention, which compiled programs do not have"):
+        net.save_program(str(tmp_path / "net.cortado"))
+
+
+def test_constants_are_part_of_the_program(tmp_path):
+    net = net_of_a_layer(tmp_path, """type: 'LSTM' bottom: 'x0' bottom: 'cont' recurrent_param { num_output: 4 } } layer { name: 'after' type: 'Bias'
+                         bottom: 'y' bottom: 'five' top: 'z' bias_param { axis: 0 }""", (3, 2, 3), before="""layer { name: 'c' type: 'DummyData'
+                         top: 'cont' top: 'five' dummy_data_param { shape { dim: 3 dim: 2 } shape { dim: 3 } data_filler { value: 1 }
+                         data_filler { value: 5 } } }""")
+    wanted = {"z": net.forward()["z"].copy()}
+    net.save_program(str(tmp_path / "net.cortado"))
+    found = outputs_of(BINARIES / "cortado_run", tmp_path / "net.cortado", tmp_path / "x0")
+    assert largest_difference(found, wanted) < 1e-6
+
+
+def test_places_are_an_output(tmp_path):
+    net = net_of_a_layer(tmp_path, "type: 'TopK' top: 'places' bottom: 'x0' top_k_param { k: 2 largest: false }", (3, 5))
+    wanted = {name: blob.copy() for name, blob in net.forward().items()}
+    assert set(wanted) == {"y", "places"}
+    net.save_program(str(tmp_path / "net.cortado"))
+    found = outputs_of(BINARIES / "cortado_run", tmp_path / "net.cortado", tmp_path / "x0")
+    assert largest_difference(found, wanted) < 1e-6
+
+
+def test_a_second_result_that_programs_do_not_have_is_refused(tmp_path):
+    net = net_of_a_layer(tmp_path, "type: 'Pooling' top: 'mask' bottom: 'x0' pooling_param { kernel_size: 2 stride: 2 }", (1, 2, 4, 4))
+    with pytest.raises(caffe.Error, match=r"layer 'l' \(Pooling\) runs MaxPool as no compiled program can: it has a result 1"):
         net.save_program(str(tmp_path / "net.cortado"))
 
 

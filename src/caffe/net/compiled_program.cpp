@@ -51,6 +51,8 @@ class ProgramMaker {
     }
   }
 
+  // An output of the program: a step writes it even if no other step reads it.
+  void Keep(const Value* value) { kept_.insert(value); }
   void AddSteps() {
     for (const Node* node : graph_.ScheduledNodes()) {
       if (node->direction == Direction::kForward) AddStep(*node);
@@ -88,7 +90,7 @@ class ProgramMaker {
   const Bindings& bindings_;
   runtime::ProgramFile program_;
   std::set<const Node*> made_ahead_;
-  std::set<const Value*> read_;
+  std::set<const Value*> read_, kept_;
   std::set<const Value*> copies_;                  // of weights
   std::map<const Value*, const Value*> unpacked_;  // packed value -> value before packing
   std::map<const Value*, int> numbers_;
@@ -102,6 +104,11 @@ void ProgramMaker::AddStep(const Node& node) {
   if (made_ahead_.count(&node) > 0) return;
   if (const auto* constant = node.op.As<ops::Constant>()) {
     AddConstant(node, *constant->values);
+    return;
+  }
+  if (const auto* fill = node.op.As<ops::Fill>()) {
+    const auto count = static_cast<size_t>(node.outputs[0]->desc.count());
+    AddConstant(node, std::vector<float>(count, static_cast<float>(fill->value)));
     return;
   }
   const auto* const call = node.op.As<ops::HostCall>();
@@ -126,7 +133,7 @@ void ProgramMaker::AddStep(const Node& node) {
   // A mask without readers is not written, but keeps its tensor, because the arena has room for it.
   std::vector<int> outputs = TensorsOf(node.outputs);
   for (size_t i = 1; i < outputs.size(); ++i) {
-    if (read_.count(node.outputs[i]) == 0) outputs[i] = -1;
+    if (read_.count(node.outputs[i]) + kept_.count(node.outputs[i]) == 0) outputs[i] = -1;
   }
   program_.steps.push_back({where, node.op, signature, TensorsOf(node.inputs), outputs});
 }
@@ -234,6 +241,7 @@ runtime::ProgramFile MakeProgram(const Graph& graph, const Bindings& bindings,
                                  const std::vector<std::string>& inputs,
                                  const std::vector<std::string>& outputs) {
   ProgramMaker maker(graph, bindings);
+  for (const std::string& name : outputs) maker.Keep(graph.blobs.at(name));
   maker.AddSteps();
   for (const std::string& name : inputs) {
     const auto external = graph.external_data.find(name);

@@ -9,10 +9,10 @@ const TensorDesc& OperandCheck::At(const Descs& operands, int i, const char* wha
   return *found;
 }
 
-void OperandCheck::AtMost(size_t most_inputs) const {
+void OperandCheck::AtMost(size_t most_inputs, size_t most_outputs) const {
   Require(inputs_.size() <= most_inputs, "it has ", inputs_.size(), " inputs, but takes ",
           most_inputs);
-  for (size_t i = 1; i < outputs_.size(); ++i)
+  for (size_t i = most_outputs; i < outputs_.size(); ++i)
     Require(outputs_[i] == nullptr, "it has a result ", i, ", which programs do not have");
 }
 

@@ -22,12 +22,13 @@ class OperandCheck {
 
   size_t num_inputs() const { return inputs_.size(); }
   bool has_input(int i) const { return Find(inputs_, i) != nullptr; }
+  bool has_output(int i) const { return Find(outputs_, i) != nullptr; }
   // A mandatory operand; throws if it is absent.
   const TensorDesc& input(int i) const { return At(inputs_, i, "input "); }
   const TensorDesc& output(int i = 0) const { return At(outputs_, i, "output "); }
 
-  // There are at most `most_inputs` inputs, and output 0 is the only output.
-  void AtMost(size_t most_inputs) const;
+  // There are at most `most_inputs` inputs, and only the first `most_outputs` outputs.
+  void AtMost(size_t most_inputs, size_t most_outputs = 1) const;
   // Inputs [0, all) have the node's type and the result's shape and layout, and there are no
   // others.
   void AllLikeOutput() const;

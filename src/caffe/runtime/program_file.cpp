@@ -104,9 +104,28 @@ const OpForm& FormOf(const std::string& name, const std::string& where) {
   return *form;
 }
 
-void WriteStep(const ProgramFile::Step& step, ByteWriter& out) {
+OperandCheck::Descs Operands(const std::vector<int>& numbers,
+                             const std::vector<ProgramFile::Tensor>& tensors) {
+  OperandCheck::Descs descs;
+  for (const int number : numbers)
+    descs.push_back(number < 0 ? nullptr : &tensors[static_cast<size_t>(number)].desc);
+  return descs;
+}
+
+// Throws Unsupported for a step that ReadProgram() would refuse.
+void WriteStep(const ProgramFile::Step& step, const std::vector<ProgramFile::Tensor>& tensors,
+               ByteWriter& out) {
   const std::string name(step.op.name());
   const OpForm& form = FormOf(name, step.where);
+  try {
+    form.check(step.op, {Operands(step.inputs, tensors), Operands(step.outputs, tensors),
+                         step.signature.data});
+  } catch (const InvalidArgument& error) {
+    throw Unsupported(StrCat(step.where, " runs ", name,
+                             " as no compiled program can: ", error.what(),
+                             "; cut the net before it, and compute the rest "
+                             "outside"));
+  }
   out.Text(step.where);
   out.Text(name);
   form.write(step.op, out);
@@ -114,14 +133,6 @@ void WriteStep(const ProgramFile::Step& step, ByteWriter& out) {
   out.Number(static_cast<uint8_t>(step.signature.compute));
   WriteNumbers(step.inputs, out);
   WriteNumbers(step.outputs, out);
-}
-
-OperandCheck::Descs Operands(const std::vector<int>& numbers,
-                             const std::vector<ProgramFile::Tensor>& tensors) {
-  OperandCheck::Descs descs;
-  for (const int number : numbers)
-    descs.push_back(number < 0 ? nullptr : &tensors[static_cast<size_t>(number)].desc);
-  return descs;
 }
 
 // An output may be the same memory as an input or apart from it, but must not overlap a part of it:
@@ -137,9 +148,9 @@ void RequireWholeOrApart(const ProgramFile::Step& step,
       if (from.offset < 0) continue;
       const auto from_end = from.offset + static_cast<int64_t>(from.desc.bytes());
       const auto to_end = to.offset + static_cast<int64_t>(to.desc.bytes());
-      Require(to.offset == from.offset || to.offset >= from_end || from.offset >= to_end,
-              "tensor ", output, " at bytes ", to.offset, " to ", to_end, " is written over tensor ",
-              input, " at ", from.offset, " to ", from_end);
+      Require(to.offset == from.offset || to.offset >= from_end || from.offset >= to_end, "tensor ",
+              output, " at bytes ", to.offset, " to ", to_end, " is written over tensor ", input,
+              " at ", from.offset, " to ", from_end);
     }
   }
 }
@@ -264,7 +275,7 @@ std::string WriteProgram(const ProgramFile& program) {
   WriteNumbers(program.inputs, head);
   WriteNumbers(program.outputs, head);
   head.Number(static_cast<uint32_t>(program.steps.size()));
-  for (const ProgramFile::Step& step : program.steps) WriteStep(step, head);
+  for (const ProgramFile::Step& step : program.steps) WriteStep(step, program.tensors, head);
 
   ByteWriter body;
   body.Number(static_cast<uint64_t>(head.bytes().size()));

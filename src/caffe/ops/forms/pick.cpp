@@ -7,6 +7,7 @@ namespace caffe::ops {
 CAFFE_FIELDS(PickedAxis, extent, count, inner)
 CAFFE_FIELDS(Take, axis)
 CAFFE_FIELDS(PutElements, axis, adds)
+CAFFE_FIELDS(TopK, axis, largest)
 
 // Checks that `whole` has rows of axis.extent elements and `part` the same number of rows with
 // axis.count elements, both in the node's type.
@@ -50,7 +51,16 @@ static void CheckOperands(const PutElements& op, const OperandCheck& check) {
   OperandCheck::SameCount(check.input(2).count(), check.output().count());
 }
 
+static void CheckOperands(const TopK& op, const OperandCheck& check) {
+  check.AtMost(1, 2);
+  CheckRows(op.axis, check.input(0), check.output(), check);
+  Require(op.axis.count <= op.axis.extent, op.axis.count, " of ", op.axis.extent,
+          " elements are picked");
+  if (check.has_output(1)) CheckIndex(check.output(1), check.output().count());
+}
+
 CAFFE_REGISTER_OP_FORM(Take);
 CAFFE_REGISTER_OP_FORM(PutElements);
+CAFFE_REGISTER_OP_FORM(TopK);
 
 }  // namespace caffe::ops
