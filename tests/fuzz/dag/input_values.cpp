@@ -1,5 +1,6 @@
 #include "tests/fuzz/dag/input_values.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -41,12 +42,14 @@ std::vector<double> InputValues(const std::string& name, int64_t count, uint64_t
       value = random.Normal();
     }
   }
+  if (name.starts_with("cont")) std::fill_n(values.begin(), std::atoi(name.c_str() + 4), 0.0);
   if (name.starts_with("nan")) Poison(random, &values);
   return values;
 }
 
 bool IsExactInput(const std::string& name) {
-  return name.starts_with("label") || name.starts_with("select") || name.starts_with("binary");
+  return name.starts_with("label") || name.starts_with("select") || name.starts_with("binary") ||
+         name.starts_with("cont");
 }
 
 }  // namespace caffe::fuzz

@@ -3,6 +3,7 @@
 //   x...            numbers of mean 0 and variance 1
 //   binary...       0 or 1
 //   select...       0 or 1, rarely all the same
+//   cont<N>...      0 or 1, and 0 for the first step of N sequences, which begin in each pass
 //   label<K>...     whole numbers from 0 to K - 1
 //   nan...          like x, except for a few elements that are NaN or infinite
 #pragma once

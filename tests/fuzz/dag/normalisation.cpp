@@ -39,6 +39,19 @@ std::optional<Normalisation> Normalisation::Of(const Layer& layer, const Shape& 
     one.eps_ = param.layer_norm_param().eps();
     return rows_from(axis < 0 ? axis + bottom.num_axes() : axis);
   }
+  if (layer.type() == "GroupNorm" || layer.type() == "InstanceNorm") {
+    const GroupNormParameter& options = param.group_norm_param();
+    const int64_t groups = layer.type() == "GroupNorm" ? options.num_groups() : bottom[1];
+    one.eps_ = options.eps();
+    one.groups_ = bottom[0] * groups;
+    one.run_ = one.group_stride_ = bottom.count(1) / groups;
+    return one;
+  }
+  if (layer.type() == "RMSNorm") {
+    one.eps_ = param.rms_norm_param().eps();
+    one.subtracts_ = false;
+    return rows_from(bottom.CanonicalAxis(param.rms_norm_param().axis()));
+  }
   if (layer.type() == "MVN") {
     one.eps_ = param.mvn_param().eps();
     one.eps_in_root_ = false;
@@ -60,7 +73,7 @@ Normalisation::Group Normalisation::GroupAt(const double* bottom, int64_t group)
   double sum = 0, squares = 0;
   const auto count = static_cast<double>(runs_ * run_);
   ForEach(group, [&](int64_t i) { sum += bottom[i]; });
-  const double mean = sum / count;
+  const double mean = subtracts_ ? sum / count : 0;
   ForEach(group, [&](int64_t i) { squares += (bottom[i] - mean) * (bottom[i] - mean); });
   const double variance = squares / count;
   if (!divides_) return {mean, 1};

@@ -35,7 +35,7 @@ class Normalisation {
   // The elements of a group: `runs` runs of `run` elements, `stride` apart.
   int64_t groups_ = 0, group_stride_ = 0, runs_ = 1, run_ = 1, stride_ = 0;
   double eps_ = 0;
-  bool eps_in_root_ = true, divides_ = true;
+  bool eps_in_root_ = true, divides_ = true, subtracts_ = true;
 };
 
 }  // namespace caffe::fuzz

@@ -12,6 +12,12 @@ bool CanBeDivided(const NetParameter& net);
 // The same for one layer.
 bool CanBeDivided(const LayerParameter& layer);
 
+// Registers a type of layers that process each item of axis 0 separately, unless an option names
+// that axis.
+struct ItemwiseLayer {
+  explicit ItemwiseLayer(const std::string& type);
+};
+
 struct WorkerResult {
   Numbers one_worker, two_workers;  // parameters after two updates in double
   std::string refusal;              // the library's user error
