@@ -50,6 +50,16 @@ void AddBatchedGemmCases(std::vector<OpCase>* cases) {
   }
 }
 
+// Large weights that do not change, which some kernels convert in parts; the last part is smaller.
+void AddLargeWeights(std::vector<OpCase>* cases) {
+  constexpr int64_t kRows = 2, kColumns = 65, kInner = 65536;
+  const ops::Gemm op{kRows, kColumns, kInner, false, true};
+  const CaseOperand a = T({kRows, kInner}), b = T({kColumns, kInner}).Constant();
+  const CaseOperand c = T({kRows, kColumns});
+  cases->push_back({"GemmLargeWeights", op, {a, b}, {c}, {0}});
+  cases->push_back({"GemmLargeWeightsBias", op, {a, b, T({kColumns}).Wide()}, {c}, {0}});
+}
+
 }  // namespace
 
 void AddGemmCases(std::vector<OpCase>* cases) {
@@ -76,6 +86,7 @@ void AddGemmCases(std::vector<OpCase>* cases) {
     }
   }
   AddBatchedGemmCases(cases);
+  AddLargeWeights(cases);
 }
 
 }  // namespace caffe::testing

@@ -50,6 +50,7 @@ Elements Draw(const CaseOperand& operand, DType dtype, uint64_t stream,
 
 OperandDesc Describe(const CaseOperand& operand, DType dtype, Layout layout) {
   OperandDesc desc;
+  desc.is_constant = operand.is_constant;
   desc.shape = operand.shape;
   desc.dtype = TypeOf(operand, dtype);
   desc.layout = layout;

@@ -19,6 +19,7 @@ struct CaseOperand {
   bool is_integer = false;    // labels: whole numbers in [low, high]
   bool is_wide = false;       // statistics, masks, parameters: never fewer bits than float
   bool is_present = true;
+  bool is_constant = false;      // weights of a net that nobody trains
   std::optional<DType> dtype;    // independent of the case's type
   std::optional<Layout> layout;  // independent of the case's layout
   // Computes element i from the inputs before this one, for operands that are not independent.
@@ -26,6 +27,9 @@ struct CaseOperand {
 
   CaseOperand Wide() const {
     return With([](CaseOperand& x) { x.is_wide = true; });
+  }
+  CaseOperand Constant() const {
+    return With([](CaseOperand& x) { x.is_constant = true; });
   }
   CaseOperand In(double low, double high) const {
     return With([&](CaseOperand& x) { x.low = low, x.high = high; });
