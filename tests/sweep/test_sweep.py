@@ -256,6 +256,15 @@ def test_descriptions_that_cannot_be_read(place, capsys, text, why):
     assert sweep("sweep") == 1 and why in capsys.readouterr().err
 
 
+def test_a_description_that_was_half_written_is_no_obstacle(place):
+    """Another process may be writing it, or was killed."""
+    (place / "sweep").mkdir()
+    (place / "sweep" / "sweep.lock").touch()
+    (place / "sweep" / ".sweep.json.0123456789abcdef.partial").write_text("{")
+    assert sweep("solver.prototxt", "base_lr=0.01,0.02", "--sampler=grid") == 0
+    assert [state for _, state, *_ in results()] == ["complete"] * 2
+
+
 def test_a_folder_with_something_else(place, capsys):
     (place / "sweep").mkdir()
     (place / "sweep" / "letter.txt").write_text("dear")

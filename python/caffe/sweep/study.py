@@ -58,6 +58,11 @@ def digest_of(*texts):
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
+def _is_half_written(name):
+    """True for what is left of a sweep.json whose process was killed."""
+    return name.startswith(".sweep.json.") and name.endswith(".partial")
+
+
 class Study:
     """A sweep's folder, which several processes may have open.
 
@@ -105,9 +110,13 @@ class Study:
 
     def _check_folder(self, is_new):
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        if "sweep.lock" in names:  # another process may be writing sweep.json
+            with locked(self._path("sweep.lock")):
+                names = os.listdir(self.folder)
         if not is_new and not names:
             raise InvalidArgument(f"{self.folder}: {_NO_SWEEP}")
-        if names and "sweep.json" not in names and set(names) - {"sweep.lock"}:
+        others = [name for name in names if name != "sweep.lock" and not _is_half_written(name)]
+        if others and "sweep.json" not in names:
             raise InvalidArgument(f"{self.folder}: is a folder with something else than a sweep in it; give another --output")
 
     def _defined(self, wanted):
