@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "caffe/core/element_bits.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ops/convert.hpp"
@@ -30,21 +31,6 @@ void ForRows(const Shape& shape, const std::vector<int64_t>& strides, const Fn& 
                   fn(row, offset);
                 }
               });
-}
-
-// Calls fn(TypeTag<Bits>{}) with a type of the same size, which is all that moving requires.
-template <typename Fn>
-void VisitSize(DType dtype, const Fn& fn) {
-  switch (SizeOf(dtype)) {
-    case 8:
-      return fn(TypeTag<uint64_t>{});
-    case 4:
-      return fn(TypeTag<uint32_t>{});
-    case 2:
-      return fn(TypeTag<uint16_t>{});
-    default:
-      return fn(TypeTag<uint8_t>{});
-  }
 }
 
 void Permute(const ops::Permute& op, const KernelContext& ctx) {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "caffe/cuda/kernels/element_bits.cuh"
+#include "caffe/core/element_bits.hpp"
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/arrange.hpp"
 #include "caffe/ops/convert.hpp"

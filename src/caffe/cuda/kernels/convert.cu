@@ -1,8 +1,8 @@
 #include <exception>
 #include <optional>
 
+#include "caffe/core/element_bits.hpp"
 #include "caffe/cuda/int8_convert.hpp"
-#include "caffe/cuda/kernels/element_bits.cuh"
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/transpose.cuh"

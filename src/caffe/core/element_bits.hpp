@@ -3,7 +3,7 @@
 
 #include "caffe/dtype.hpp"
 
-namespace caffe::cuda {
+namespace caffe {
 
 // Calls fn(TypeTag<Bits>{}) with a type of the same size, which is all that moving requires.
 template <typename Fn>
@@ -20,4 +20,4 @@ void VisitSize(DType dtype, Fn&& fn) {
   }
 }
 
-}  // namespace caffe::cuda
+}  // namespace caffe
