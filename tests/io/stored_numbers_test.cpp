@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
@@ -165,6 +166,34 @@ TEST_F(StoredNumbersTest, ErrorsAreThoseOfTheWholeMessage) {
   }
   EXPECT_EQ(ErrorText<IoError>([&] { ReadWeights("/nowhere/net.caffemodel"); }),
             ErrorText<IoError>([&] { ReadNetBinary("/nowhere/net.caffemodel"); }));
+}
+
+int OpenDescriptors() {
+  const std::filesystem::directory_iterator descriptors("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(descriptors), end(descriptors)));
+}
+
+TEST_F(StoredNumbersTest, AFileIsHeldOpenOnce) {
+  Write();
+  std::vector<WeightsInFile> nets = {ReadWeights(file_)};
+  const int before = OpenDescriptors();
+  for (int i = 0; i < 20; ++i) nets.push_back(ReadWeights(file_));
+  EXPECT_EQ(OpenDescriptors(), before);
+  const std::shared_ptr<const Origin> last = OriginIn(nets.back());
+  nets.clear();
+  EXPECT_EQ(Values(*last), expected());
+}
+
+TEST_F(StoredNumbersTest, AFileThatTookThePlaceOfAnotherIsReadByItself) {
+  Write();
+  const WeightsInFile first = ReadWeights(file_);
+  const std::vector<float> old = expected();
+  weights_->set_data(7, 99);
+  std::filesystem::rename(file_, folder_.path("old.caffemodel"));
+  Write();
+  const WeightsInFile second = ReadWeights(file_);
+  EXPECT_EQ(Values(*OriginIn(first)), old);
+  EXPECT_EQ(Values(*OriginIn(second)), expected());
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -53,6 +55,19 @@ class WeightsFile {
   WeightsFile(const WeightsFile&) = delete;
   WeightsFile& operator=(const WeightsFile&) = delete;
 
+  // The one that is open already for this state of the file, or `opened`: nets that read from the
+  // same file, as those of many threads, hold it open once.
+  static std::shared_ptr<const WeightsFile> OpenOnce(std::shared_ptr<const WeightsFile> opened) {
+    static std::mutex mutex;
+    static std::map<std::vector<int64_t>, std::weak_ptr<const WeightsFile>> files;
+    const std::lock_guard lock(mutex);
+    std::erase_if(files, [](const auto& known) { return known.second.expired(); });
+    std::weak_ptr<const WeightsFile>& known = files[Identity(opened->status_)];
+    if (auto same = known.lock()) return same;
+    known = opened;
+    return opened;
+  }
+
   bool is_plain() const { return is_plain_; }
   int descriptor() const { return descriptor_; }
   int64_t size() const { return status_.st_size; }
@@ -69,14 +84,16 @@ class WeightsFile {
   }
 
  private:
+  static std::vector<int64_t> Identity(const struct stat& status) {
+    return {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
+            status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+  }
+
   void CheckIsUnchanged() const {
     struct stat now {};
     if (::fstat(descriptor_, &now) != 0)
       throw IoError(StrCat(path_, ": cannot read: ", ErrnoText(errno)));
-    const bool is_same = now.st_size == status_.st_size &&
-                         now.st_mtim.tv_sec == status_.st_mtim.tv_sec &&
-                         now.st_mtim.tv_nsec == status_.st_mtim.tv_nsec;
-    if (!is_same) ThrowChanged();
+    if (Identity(now) != Identity(status_)) ThrowChanged();
   }
   [[noreturn]] void ThrowChanged() const {
     struct stat now {};
@@ -128,17 +145,17 @@ namespace {
 // Copies a serialized net without the numbers of its blobs.
 class Skimming {
  public:
-  Skimming(std::shared_ptr<const WeightsFile> file, WeightsInFile* weights)
-      : file_(std::move(file)), weights_(*weights) {}
+  Skimming(const std::shared_ptr<const WeightsFile>& opened, WeightsInFile* weights)
+      : opened_(*opened), file_(WeightsFile::OpenOnce(opened)), weights_(*weights) {}
 
   // Returns false if the file is damaged, or stores a blob's numbers in several pieces.
   bool Run(std::string* text) {
-    FileInputStream stream(file_->descriptor());
+    FileInputStream stream(opened_.descriptor());
     CodedInputStream input(&stream);
     input.SetTotalBytesLimit(static_cast<int>(kMostBinaryProtoBytes));
     // Numbers may be skipped beyond the end of a file that was cut.
     return CopyFields(Level::kNet, &input, text) && input.ConsumedEntireMessage() &&
-           input.CurrentPosition() == file_->size();
+           input.CurrentPosition() == opened_.size();
   }
 
  private:
@@ -240,7 +257,8 @@ class Skimming {
     }
   }
 
-  const std::shared_ptr<const WeightsFile> file_;
+  const WeightsFile& opened_;                      // read from its beginning
+  const std::shared_ptr<const WeightsFile> file_;  // of the origins
   WeightsInFile& weights_;
 };
 
