@@ -35,6 +35,20 @@ TEST(MemoryFitsTest, ANetThatDoesNotFitIsRefused) {
               AllOf(HasSubstr("out of memory: the plan needs"), HasSubstr("are free; batch_size")));
 }
 
+// 8 TiB of weights: in training they are there from the beginning; in testing they may be those of
+// another net.
+TEST(MemoryFitsTest, WeightsCountInTraining) {
+  std::string net =
+      "layer { name: 'data' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: "
+      "32768 } } }\n";
+  for (int i = 0; i < 1000; ++i) {
+    net += "layer { name: 'p" + std::to_string(i) + "' type: 'InnerProduct' bottom: 'x' top: 'y" +
+           std::to_string(i) + "' inner_product_param { num_output: 65535 } }\n";
+  }
+  EXPECT_THAT(ErrorText<DeviceError>([&] { testing::NetOf("state { phase: TRAIN }\n" + net); }),
+              AllOf(HasSubstr("out of memory: the plan needs"), HasSubstr("parameters")));
+}
+
 TEST(MemoryFitsTest, ShapesThatDoNotFitAreRefusedAndThoseBeforeStillRun) {
   const auto net = testing::NetOf(ManyOutputs(2));
   Blob& data = *net->blob_by_name("data");

@@ -28,6 +28,12 @@ TEST(MemoryShortageTest, LeavesRoomForLibraries) {
   EXPECT_THAT(text, ::testing::HasSubstr("batch_size 128 fits"));
 }
 
+TEST(MemoryShortageTest, SmallSizesAreInMebibytes) {
+  const std::string text = MemoryShortage({100 << 20, 0, 1 << 20}, 98 << 20, 4);
+  EXPECT_THAT(text, ::testing::HasSubstr("needs 101.0 MiB"));
+  EXPECT_THAT(text, ::testing::HasSubstr("98.0 MiB are free"));
+}
+
 // One byte is missing: the batch size that is too large is not offered.
 TEST(MemoryShortageTest, OffersASmallerBatchThanThePlans) {
   const std::string text = MemoryShortage({1000, 0, 0}, 999, 10);

@@ -8,9 +8,12 @@
 namespace caffe {
 namespace {
 
-std::string Gibibytes(int64_t bytes) {
+std::string TextOfSize(int64_t bytes) {
+  constexpr int64_t kGibibyte = int64_t{1} << 30;
+  const bool is_large = bytes >= kGibibyte;
   char text[32];
-  std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  std::snprintf(text, sizeof(text), is_large ? "%.2f GiB" : "%.1f MiB",
+                static_cast<double>(bytes) / static_cast<double>(is_large ? kGibibyte : 1 << 20));
   return text;
 }
 
@@ -27,12 +30,12 @@ std::string WhatFits(const MemoryNeed& need, int64_t free_bytes, int64_t batch) 
 
 std::string MemoryShortage(const MemoryNeed& need, int64_t free_bytes, int64_t batch) {
   if (need.total() <= free_bytes) return "";
-  return StrCat("the plan needs ", Gibibytes(need.total()), " (activations and blobs ",
-                Gibibytes(need.activations), ", workspace ", Gibibytes(need.workspace),
-                ", parameters ", Gibibytes(need.persistent),
+  return StrCat("the plan needs ", TextOfSize(need.total()), " (activations and blobs ",
+                TextOfSize(need.activations), ", workspace ", TextOfSize(need.workspace),
+                ", parameters ", TextOfSize(need.persistent),
                 need.reserved == 0 ? "" : ", drivers and libraries about ",
-                need.reserved == 0 ? "" : Gibibytes(need.reserved), ") but ", Gibibytes(free_bytes),
-                " are free; ", WhatFits(need, free_bytes, batch));
+                need.reserved == 0 ? "" : TextOfSize(need.reserved), ") but ",
+                TextOfSize(free_bytes), " are free; ", WhatFits(need, free_bytes, batch));
 }
 
 }  // namespace caffe

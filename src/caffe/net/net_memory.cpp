@@ -100,9 +100,11 @@ void NetMemory::CheckFits(const NetSource& source, const Graph& graph) {
   const std::optional<size_t> free = source.device->FreeBytes();
   if (!free) return;
   const OutlivingBytes outliving = BytesOutsideTheArena(graph);
+  // A net for inference takes memory for weights when it first runs, and may get another net's.
+  const int64_t weights = source.param.state().phase() == TRAIN ? outliving.other : 0;
   const size_t reserved = ReservedBytes(*source.device, source.options.ranks);
   Check(source,
-        {graph.arena_bytes + outliving.blobs, graph.workspace_bytes, outliving.other,
+        {graph.arena_bytes + outliving.blobs, graph.workspace_bytes, weights,
          static_cast<int64_t>(reserved)},
         static_cast<int64_t>(*free), BatchOf(graph));
 }
