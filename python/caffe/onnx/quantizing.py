@@ -136,25 +136,19 @@ class _Quantizer:
         return len(data) == len([name for name in node.input if name]) and all(name in self.ranges for name in data)
 
     def is_chosen_product(self, node, layer):
-        data = self.data_of(node)
-        if node.op_type == "MatMul" and not self.is_product_of_blobs(node):
+        is_matmul = node.op_type == "MatMul"
+        if is_matmul and not self.is_product_of_blobs(node):
             return False
-        if node.op_type == "MatMul" and len(data) == 2:
-            why = next((f"blob '{name}' has no range in the calibration" for name in data if name not in self.ranges), None)
-            if why is None and layer not in self.result.layers:
-                self.result.layers.append(layer)
-            if why is not None:
-                self.result.kept[layer] = why
-            return why is None
-        if len(data) != 1 or attribute(node, "transA", 0) or attribute(node, "alpha", 1.0) != 1:
-            why = "its weights are no constants"
-        elif data[0] not in self.ranges:
-            why = f"blob '{data[0]}' has no range in the calibration"
+        data = self.data_of(node)
+        unknown = next((name for name in data if name not in self.ranges), None)
+        if (len(data) != 1 and not is_matmul) or attribute(node, "transA", 0) or attribute(node, "alpha", 1.0) != 1:
+            self.result.kept[layer] = "its weights are no constants"
+        elif unknown is not None:
+            self.result.kept[layer] = f"blob '{unknown}' has no range in the calibration"
         else:
             if layer not in self.result.layers:
                 self.result.layers.append(layer)
             return True
-        self.result.kept[layer] = why
         return False
 
     def is_product_of_blobs(self, node):
