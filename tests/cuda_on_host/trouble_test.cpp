@@ -189,7 +189,7 @@ TEST_F(CudaTroubleTest, ANetThatLeavesNoRoomForLibrariesIsTriedWithAWarning) {
   const auto one = [&] { TrainOn(0); };
   const auto two = [&] { TrainOnTwo(); };
   EXPECT_THAT(log_of(500, one), AllOf(HasSubstr("memory may run out"), HasSubstr("batch_size"),
-                                      HasSubstr("libraries about 0.50 GiB")));
+                                      HasSubstr("libraries about 512.0 MiB")));
   EXPECT_THAT(log_of(1500, two), HasSubstr("libraries about 1.50 GiB"));
   EXPECT_THAT(log_of(1500, one), Not(HasSubstr("memory may run out")));
   EXPECT_THAT(log_of(1600, two), Not(HasSubstr("memory may run out")));
