@@ -33,7 +33,9 @@ struct PlanStep {
 // the expected sizes.
 struct PlanMemory {
   int64_t parameter_count = 0;
-  int64_t parameters = 0, gradients = 0, outputs = 0, activations = 0, workspace = 0;
+  int64_t parameters = 0, gradients = 0, activations = 0, workspace = 0;
+  int64_t outputs = 0;       // inputs, outputs and other blobs that outlive a run
+  int64_t states = 0;        // copies of weights, and what layers carry from one run to the next
   int64_t solver_state = 0;  // of the solver that trains the net; 0 if there is none
   int64_t test_nets = 0;     // of the solver's test nets, without the weights that they share
   // Host memory, for a plan that is not allocated and whose device is the host; otherwise 0.
@@ -43,8 +45,8 @@ struct PlanMemory {
   int64_t databases = 0;   // memory-mapped pages of database files
   int64_t snapshot = 0;    // copies of weights or of the solver's state, while a file is written
   int64_t total() const {
-    return parameters + gradients + outputs + activations + workspace + solver_state + test_nets +
-           program + running + read_ahead + databases + snapshot;
+    return parameters + gradients + outputs + states + activations + workspace + solver_state +
+           test_nets + program + running + read_ahead + databases + snapshot;
   }
 };
 

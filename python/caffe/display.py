@@ -32,7 +32,7 @@ class Plan:
                    f"{step.flops / 1e6:.3g}", f"{step.bytes / 1024:.4g}")
 
     def _memory_text(self):
-        kinds = ("parameters", "gradients", "outputs", "activations", "workspace")
+        kinds = ("parameters", "gradients", "outputs", "states", "activations", "workspace")
         parts = ", ".join(f"{kind} {getattr(self.memory, kind) / 2**20:.2f}" for kind in kinds)
         return f"Memory: {self.memory.total / 2**20:.2f} MiB ({parts}); {self.memory.parameter_count} parameters"
 

@@ -180,6 +180,7 @@ void BindPlan(py::module_& module) {
       .def_readonly("parameters", &PlanMemory::parameters)
       .def_readonly("gradients", &PlanMemory::gradients)
       .def_readonly("outputs", &PlanMemory::outputs)
+      .def_readonly("states", &PlanMemory::states)
       .def_readonly("activations", &PlanMemory::activations)
       .def_readonly("workspace", &PlanMemory::workspace)
       .def_property_readonly("total", Method<PlanMemory>(&PlanMemory::total));

@@ -6,7 +6,6 @@
 
 #include "caffe/device/reserved_memory.hpp"
 #include "caffe/error.hpp"
-#include "caffe/graph/weight_copies.hpp"
 #include "caffe/net/memory_shortage.hpp"
 #include "caffe/net/plan.hpp"
 
@@ -57,26 +56,6 @@ int64_t NetMemory::WeightBytes() const {
 
 namespace {
 
-bool IsOutsideTheArena(const Value& value) {
-  return value.owner == nullptr && (value.kind != ValueKind::kActivation || value.is_kept);
-}
-
-// Memory that outlives a run. That of blobs grows with the batch.
-struct OutlivingBytes {
-  int64_t blobs = 0, other = 0;
-};
-
-OutlivingBytes BytesOutsideTheArena(const Graph& graph) {
-  const std::set<const Value*> only_copied = WeightsOnlyCopied(graph);
-  OutlivingBytes bytes;
-  for (const Value& value : graph.values()) {
-    if (!IsOutsideTheArena(value) || only_copied.count(&value) > 0) continue;
-    const bool is_blob = value.kind == ValueKind::kActivation || value.kind == ValueKind::kExternal;
-    (is_blob ? bytes.blobs : bytes.other) += static_cast<int64_t>(value.desc.bytes());
-  }
-  return bytes;
-}
-
 void Check(const NetSource& source, const MemoryNeed& need, int64_t free, int64_t batch) {
   const std::string shortage = MemoryShortage(need, free, batch);
   if (shortage.empty()) return;
@@ -92,19 +71,20 @@ void Check(const NetSource& source, const MemoryNeed& need, int64_t free, int64_
 }  // namespace
 
 int64_t NetMemory::PersistentBytes(const Graph& graph) {
-  const OutlivingBytes bytes = BytesOutsideTheArena(graph);
-  return bytes.blobs + bytes.other;
+  const PlanMemory memory = MemoryOf(graph, 0);
+  return memory.parameters + memory.gradients + memory.outputs + memory.states;
 }
 
 void NetMemory::CheckFits(const NetSource& source, const Graph& graph) {
   const std::optional<size_t> free = source.device->FreeBytes();
   if (!free) return;
-  const OutlivingBytes outliving = BytesOutsideTheArena(graph);
+  const PlanMemory memory = MemoryOf(graph, 0);
   // A net for inference takes memory for weights when it first runs, and may get another net's.
-  const int64_t weights = source.param.state().phase() == TRAIN ? outliving.other : 0;
+  const bool trains = source.param.state().phase() == TRAIN;
+  const int64_t weights = trains ? memory.parameters + memory.gradients + memory.states : 0;
   const size_t reserved = ReservedBytes(*source.device, source.options.ranks);
   Check(source,
-        {graph.arena_bytes + outliving.blobs, graph.workspace_bytes, weights,
+        {memory.activations + memory.outputs, memory.workspace, weights,
          static_cast<int64_t>(reserved)},
         static_cast<int64_t>(*free), BatchOf(graph));
 }
@@ -113,10 +93,11 @@ void NetMemory::CheckFitsInstead(const NetSource& source, const Graph& graph,
                                  const Graph& current) {
   const std::optional<size_t> free = source.device->FreeBytes();
   if (!free) return;
-  const int64_t given_back =
-      current.arena_bytes + current.workspace_bytes + BytesOutsideTheArena(current).blobs;
-  Check(source, {graph.arena_bytes + BytesOutsideTheArena(graph).blobs, graph.workspace_bytes},
-        static_cast<int64_t>(*free) + given_back, BatchOf(graph));
+  const PlanMemory memory = MemoryOf(graph, 0), given_back = MemoryOf(current, 0);
+  Check(source, {memory.activations + memory.outputs, memory.workspace},
+        static_cast<int64_t>(*free) + given_back.activations + given_back.workspace +
+            given_back.outputs,
+        BatchOf(graph));
 }
 
 }  // namespace caffe

@@ -147,8 +147,10 @@ PlanMemory MemoryOf(const Graph& graph, int solver_states) {
       case ValueKind::kParamGrad:
         if (used.count(&value) > 0) memory.gradients += bytes;
         break;
-      case ValueKind::kExternal:
       case ValueKind::kState:
+        memory.states += bytes;
+        break;
+      case ValueKind::kExternal:
         memory.outputs += bytes;
         break;
       case ValueKind::kActivation:

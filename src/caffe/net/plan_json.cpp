@@ -10,6 +10,7 @@ void PutMemory(const PlanMemory& memory, JsonObject* bytes) {
   PutJson(bytes, "gradients", memory.gradients);
   PutJson(bytes, "solver_state", memory.solver_state);
   PutJson(bytes, "in_and_out", memory.outputs);
+  PutJson(bytes, "states", memory.states);
   PutJson(bytes, "activations", memory.activations);
   PutJson(bytes, "workspace", memory.workspace);
   PutJson(bytes, "test_nets", memory.test_nets);

@@ -164,6 +164,7 @@ std::string FormatMemory(const PlanMemory& memory) {
   line("Gradients:", memory.gradients);
   line("Solver state:", memory.solver_state);
   line("In and out:", memory.outputs);
+  line_of_some("States:", memory.states);
   line("Activations:", memory.activations);
   line("Workspace:", memory.workspace);
   line_of_some("Test nets:", memory.test_nets);
