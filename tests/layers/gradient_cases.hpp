@@ -52,43 +52,44 @@ inline std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
-// A case of a loss of these inputs and constants.
-inline GradientCase LossCase(const std::string& name, const std::string& type,
-                             const std::string& inputs, const std::string& constants,
-                             const std::string& options) {
-  std::string bottoms;
-  for (size_t i = 0; i < Words(inputs).size(); ++i) bottoms += StrCat("bottom: 'x", i, "' ");
-  for (size_t i = 0; i < Words(constants).size(); ++i) bottoms += StrCat("bottom: 'c", i, "' ");
-  return {name,
-          inputs,
-          StrCat("layer { name: 'l' type: '", type, "' ", bottoms, "top: 'y' loss_weight: 2 ",
-                 options, " }"),
-          -1,
-          1,
-          0,
-          constants};
-}
+// The cases of one kind of layers. References to them hold until the next one comes.
+struct GradientCaseList {
+  std::vector<GradientCase> cases;
 
-// Registers a function that returns the cases of one kind of layers:
+  GradientCase& operator()(GradientCase test) { return cases.emplace_back(std::move(test)); }
+
+  // A case of a loss of these inputs and constants.
+  GradientCase& Loss(const std::string& name, const std::string& type, const std::string& inputs,
+                     const std::string& constants, const std::string& options) {
+    std::string bottoms;
+    for (size_t i = 0; i < Words(inputs).size(); ++i) bottoms += StrCat("bottom: 'x", i, "' ");
+    for (size_t i = 0; i < Words(constants).size(); ++i) bottoms += StrCat("bottom: 'c", i, "' ");
+    GradientCase& test = (*this)({name, inputs,
+                                  StrCat("layer { name: 'l' type: '", type, "' ", bottoms,
+                                         "top: 'y' loss_weight: 2 ", options, " }")});
+    test.constant_inputs = constants;
+    return test;
+  }
+};
+
+// Registers a function that adds the cases of one kind of layers:
 //
 //   const GradientCases losses("losses", LossGradients);
 class GradientCases {
  public:
-  using Makes = std::vector<GradientCase> (*)();
-  GradientCases(const std::string& kind, Makes make) { Kinds()[kind] = make; }
+  using Adds = void (*)(GradientCaseList& add);
+  GradientCases(const std::string& kind, Adds add) { Kinds()[kind] = add; }
 
   // The cases of all kinds.
   static std::vector<GradientCase> All() {
-    std::vector<GradientCase> all;
-    for (const auto& [kind, make] : Kinds()) {
-      for (GradientCase& test : make()) all.push_back(std::move(test));
-    }
-    return all;
+    GradientCaseList all;
+    for (const auto& [kind, add] : Kinds()) add(all);
+    return std::move(all.cases);
   }
 
  private:
-  static std::map<std::string, Makes>& Kinds() {
-    static std::map<std::string, Makes> kinds;
+  static std::map<std::string, Adds>& Kinds() {
+    static std::map<std::string, Adds> kinds;
     return kinds;
   }
 };

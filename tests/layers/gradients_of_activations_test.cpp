@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> ActivationsGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void ActivationsGradients(GradientCaseList& add) {
   add(Layer1("ReLU", "2x3x4x2", "ReLU", "")).gap = 0.1;
   add(Layer1("ReLULeaky", "2x3x4x2", "ReLU", "relu_param { negative_slope: 0.2 }")).gap = 0.1;
   add(Layer1("Sigmoid", "2x7", "Sigmoid", ""));
@@ -40,7 +36,6 @@ std::vector<GradientCase> ActivationsGradients() {
   add(Layer1("PReLUShared", "2x3x4", "PReLU", "prelu_param { channel_shared: true }")).gap = 0.1;
   add(Layer1("Softplus", "2x3x4", "Softplus", ""));
   add(Layer1("DropPath", "6x2x3", "DropPath", "drop_path_param { drop_ratio: 0.4 }"));
-  return cases;
 }
 
 const GradientCases activations_gradients("activations", ActivationsGradients);

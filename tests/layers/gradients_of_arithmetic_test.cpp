@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> ArithmeticGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void ArithmeticGradients(GradientCaseList& add) {
   add(Layer1("BatchReduction", "3x4x2", "BatchReduction",
              "batch_reduction_param { reduction_param { operation: MEAN coeff: 1.5 } }"));
   add(Layer1("BatchReductionLevels", "2x5x3", "BatchReduction",
@@ -54,9 +50,10 @@ std::vector<GradientCase> ArithmeticGradients() {
   add({"Parameter", "3x4",
        "layer { name: 'p' type: 'Parameter' top: 'w' parameter_param { shape { dim: 3 dim: 4 } } } "
        "layer { name: 'l' type: 'Eltwise' bottom: 'x0' bottom: 'w' top: 'y' }"});
+  int binaries = 0;
   const auto binary = [&](const std::string& operation, const std::string& inputs) {
     GradientCase& test =
-        add({"Binary" + operation + std::to_string(cases.size()), inputs,
+        add({"Binary" + operation + std::to_string(binaries++), inputs,
              "layer { name: 'l' type: 'Binary' bottom: 'x0' bottom: 'x1' top: 'y' binary_param { "
              "operation: " +
                  operation + " } }"});
@@ -84,7 +81,6 @@ std::vector<GradientCase> ArithmeticGradients() {
   formula("Softmax", "2x5x3", "exp(x - max(x, axis=1)) / sum(exp(x - max(x, axis=1)), axis=1)");
   formula("Normalized", "3x4", "(x - mean(x, axis=0)) * rsqrt(mean(x * x, axis=0) + 0.1)");
   formula("Choices", "2x3x4 2x3x4", "where(x < y, softplus(x), min(x, y)) + relu(x) * abs(y)");
-  return cases;
 }
 
 const GradientCases arithmetic_gradients("arithmetic", ArithmeticGradients);

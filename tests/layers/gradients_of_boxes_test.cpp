@@ -4,15 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> BoxesGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
-  const auto loss = [&](const std::string& name, const std::string& type, const std::string& inputs,
-                        const std::string& constants, const std::string& options) -> GradientCase& {
-    return add(LossCase(name, type, inputs, constants, options));
-  };
+void BoxesGradients(GradientCaseList& add) {
   const auto regions = [&](const std::string& type, const std::string& options, int channels) {
     GradientCase& test =
         add({type, StrCat("2x", channels, "x6x7"),
@@ -32,8 +24,8 @@ std::vector<GradientCase> BoxesGradients() {
   // Objects are constants: two in one box, one for another anchor, and one without a box.
   const auto yolo = [&](const std::string& name, const std::string& type,
                         const std::string& options) {
-    loss(type + name, type, "2x16x2x3", "2x20",
-         StrCat(options, " propagate_down: true propagate_down: false"))
+    add.Loss(type + name, type, "2x16x2x3", "2x20",
+             StrCat(options, " propagate_down: true propagate_down: false"))
         .constants = {2,   0.4, 0.3, 0.3, 0.5, 0, 0.45, 0.4, 0.3, 0.4, 1,    0.9, 0.8, 0.9,
                       0.3, 0,   0,   0,   0,   0, 1,    0.1, 0.6, 0.2, 0.25, 0,   0,   0,
                       0,   0,   0,   0,   0,   0, 0,    0,   0,   0,   0,    0};
@@ -74,7 +66,6 @@ std::vector<GradientCase> BoxesGradients() {
   multibox("Logistic", "conf_loss_type: LOGISTIC", 1);
   multibox("HardExample", "mining_type: HARD_EXAMPLE sample_size: 3", 1);
   multibox("OwnLocations", "share_location: false mining_type: NONE match_type: BIPARTITE", 3);
-  return cases;
 }
 
 const GradientCases boxes_gradients("boxes", BoxesGradients);

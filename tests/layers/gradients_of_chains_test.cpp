@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> ChainsGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void ChainsGradients(GradientCaseList& add) {
   // An in-place layer, and a chain that a training plan would fuse.
   add({"InPlaceChain", "2x3x4x4",
        StrCat("layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'y' convolution_param { "
@@ -23,7 +19,6 @@ std::vector<GradientCase> ChainsGradients() {
               "} } "
               "layer { name: 't' type: 'TanH' bottom: 'y' top: 'y' }")})
       .tolerance = 1e-5;
-  return cases;
 }
 
 const GradientCases chains_gradients("chains", ChainsGradients);

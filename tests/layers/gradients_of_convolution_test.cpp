@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> ConvolutionGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void ConvolutionGradients(GradientCaseList& add) {
   const auto conv = [&](const std::string& name, const std::string& shape,
                         const std::string& options) {
     add(Layer1("Convolution" + name, shape, "Convolution",
@@ -56,7 +52,6 @@ std::vector<GradientCase> ConvolutionGradients() {
   add(Layer1("SPP", "2x2x7x6", "SPP", "spp_param { pyramid_height: 2 }")).is_distinct = true;
   add(Layer1("SPPAverage", "2x2x7x6", "SPP", "spp_param { pyramid_height: 3 pool: AVE }"));
   add(Layer1("SPPOneLevel", "1x2x4x4", "SPP", "spp_param { pyramid_height: 1 pool: AVE }"));
-  return cases;
 }
 
 const GradientCases convolution_gradients("convolution", ConvolutionGradients);

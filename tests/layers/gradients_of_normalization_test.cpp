@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> NormalizationGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void NormalizationGradients(GradientCaseList& add) {
   add(Layer1("LRNAcross", "2x7x2x3", "LRN",
              "lrn_param { local_size: 5 alpha: 0.8 beta: 0.75 k: 2 }"));
   add(Layer1("LRNWithin", "2x3x5x4", "LRN",
@@ -59,7 +55,6 @@ std::vector<GradientCase> NormalizationGradients() {
   add(Layer1("GroupNormPlain", "2x4x3", "GroupNorm",
              "group_norm_param { num_groups: 4 affine: false eps: 0.1 }"));
   add(Layer1("InstanceNorm", "2x3x4x2", "InstanceNorm", ""));
-  return cases;
 }
 
 const GradientCases normalization_gradients("normalization", NormalizationGradients);

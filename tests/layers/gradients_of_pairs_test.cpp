@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> PairsGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void PairsGradients(GradientCaseList& add) {
   const auto pair = [&](const std::string& name, const std::string& type, const std::string& inputs,
                         const std::string& options) {
     add({name, inputs,
@@ -29,7 +25,6 @@ std::vector<GradientCase> PairsGradients() {
        "correlation_param { pad: 1 kernel_size: 3 max_displacement: 1 do_abs: true }");
   pair("Correlation1D", "Correlation1D", "1x2x4x6 1x2x4x6",
        "correlation_param { pad: 3 kernel_size: 1 max_displacement: 3 single_direction: -1 }");
-  return cases;
 }
 
 const GradientCases pairs_gradients("pairs", PairsGradients);

@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> ProductsGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void ProductsGradients(GradientCaseList& add) {
   const auto inner_product = [&](const std::string& name, const std::string& options) {
     add(Layer1("InnerProduct" + name, "2x3x4", "InnerProduct",
                StrCat("inner_product_param { num_output: 5 ", kGaussian, options, " }")));
@@ -36,7 +32,6 @@ std::vector<GradientCase> ProductsGradients() {
       }
     }
   }
-  return cases;
 }
 
 const GradientCases products_gradients("products", ProductsGradients);

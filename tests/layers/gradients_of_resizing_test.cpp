@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> ResizingGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void ResizingGradients(GradientCaseList& add) {
   add(Layer1("InterpLarger", "2x2x4x3", "Interp", "interp_param { height: 9 width: 5 }"));
   add(Layer1("InterpOfAreas", "2x2x4x3", "Interp",
              "interp_param { height: 7 width: 5 align_corners: false }"));
@@ -33,7 +29,6 @@ std::vector<GradientCase> ResizingGradients() {
              "1x2x2x2"});
     test.constants = {0, 3, 12, 10, 5, 2, -1, 15};  // positions in planes of 4x4; one has none
   }
-  return cases;
 }
 
 const GradientCases resizing_gradients("resizing", ResizingGradients);

@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> SequencesGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void SequencesGradients(GradientCaseList& add) {
   // States are exposed, so that each pass begins with the same ones. As in Caffe, the final states
   // have no gradient, so they must not count.
   const auto recurrent = [&](const std::string& type, const std::string& name,
@@ -95,7 +91,6 @@ std::vector<GradientCase> SequencesGradients() {
        "'z' }",
        -1, 1, 0, "1x2"})
       .classes = 2;
-  return cases;
 }
 
 const GradientCases sequences_gradients("sequences", SequencesGradients);

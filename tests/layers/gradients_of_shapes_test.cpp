@@ -4,11 +4,7 @@
 namespace caffe {
 namespace {
 
-std::vector<GradientCase> ShapesGradients() {
-  std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& {
-    return cases.emplace_back(std::move(test));
-  };
+void ShapesGradients(GradientCaseList& add) {
   add({"Concat", "2x3x2 2x1x2 2x2x2",
        "layer { name: 'l' type: 'Concat' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'y' }"});
   add({"ConcatAxis0", "2x3 1x3",
@@ -53,11 +49,11 @@ std::vector<GradientCase> ShapesGradients() {
               kGaussian, "} }"),
        -1, 1, 0, "2x5"});
   for (const char* inputs : {"2x3 2x3", "3x1 2x1x4"}) {
-    add({std::string("Where") + inputs[0], inputs,
-         "layer { name: 'l' type: 'Where' bottom: 'c0' bottom: 'x0' bottom: 'x1' top: 'y' }"});
-    cases.back().constant_inputs = "2x3x4";
-    if (inputs[0] == '2') cases.back().constant_inputs = "2x1";
-    cases.back().classes = 2;
+    GradientCase& test =
+        add({std::string("Where") + inputs[0], inputs,
+             "layer { name: 'l' type: 'Where' bottom: 'c0' bottom: 'x0' bottom: 'x1' top: 'y' }"});
+    test.constant_inputs = inputs[0] == '2' ? "2x1" : "2x3x4";
+    test.classes = 2;
   }
   const auto picking = [&](const std::string& name, const std::string& inputs,
                            const std::string& layer, const std::string& indices,
@@ -84,7 +80,6 @@ std::vector<GradientCase> ShapesGradients() {
   add(Layer1("PixelShuffle", "2x8x2x3", "PixelShuffle", ""));
   add(Layer1("PatchEmbed", "2x3x4x6", "PatchEmbed",
              StrCat("patch_embed_param { num_output: 5 patch_size: 2 ", kGaussian, "}")));
-  return cases;
 }
 
 const GradientCases shapes_gradients("shapes", ShapesGradients);
