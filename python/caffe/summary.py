@@ -13,8 +13,8 @@ def summarize(net):
     parameters (count of the numbers that it learns or keeps), multiply_adds.
 
     multiply_adds: for one forward pass, of the products with weights (convolutions, inner products,
-    recurrent layers), which take most of the time. Other layers count as 0. A shared parameter counts
-    in each layer that uses it.
+    recurrent layers, the products around attention), which take most of the time. Other layers count
+    as 0. A shared parameter counts in each layer that uses it.
     """
     rows = []
     for k, (name, layer) in enumerate(zip(net._layer_names, net.layers)):
@@ -26,23 +26,34 @@ def summarize(net):
     return rows
 
 
+# Layers that use each weight once per position of their output.
+_CONVOLUTIONS = ("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution")
+# Layers that use each weight once per row of their first bottom, and how many of its axes count rows.
+_BY_ROWS = {"GRU": 2, "LSTM": 2, "Lstm": 1, "MultiHeadAttention": 2, "RNN": 2}
+
+
 def _multiply_adds(net, name, kind, blobs):
-    if kind not in ("Convolution", "Deconvolution", "InnerProduct", "LSTM", "RNN"):
+    if not blobs:
         return 0
-    bottom = net.blobs[net.bottom_names[name][0]]
-    if kind in ("LSTM", "RNN"):  # each step of each sequence uses each weight once
-        return prod(bottom.shape[:2]) * sum(blob.count for blob in blobs if len(blob.shape) == 2)
+    bottoms = [net.blobs[blob] for blob in net.bottom_names[name]]
+    tops = [net.blobs[blob] for blob in net.top_names[name]]
     weights = blobs[0]
+    if kind in _BY_ROWS:
+        matrices = [blob.count for blob in blobs if len(blob.shape) == 2]
+        rows = [prod(bottoms[0].shape[:_BY_ROWS[kind]])] * len(matrices)
+        if kind == "MultiHeadAttention" and len(matrices) == 3:  # keys and values are made from a context
+            rows[1] = prod(bottoms[1].shape[:2])
+        return sum(row * matrix for row, matrix in zip(rows, matrices))
     if kind == "InnerProduct":
         outputs = net.layer_dict[name].layer_param.inner_product_param.num_output
-        return weights.count // outputs * sum(net.blobs[top].count for top in net.top_names[name])
-    # A weight is used once per position: of the output, or for Deconvolution of the input.
-    if kind == "Deconvolution":
-        counted = [net.blobs[blob] for blob in net.bottom_names[name]]
-    else:
-        counted = [net.blobs[blob] for blob in net.top_names[name]]
-    axes = len(weights.shape) - 2
-    return weights.count * sum(blob.count // blob.shape[-axes - 1] for blob in counted)
+        return weights.count // outputs * sum(top.count for top in tops)
+    if kind == "PatchEmbed":
+        return weights.count // weights.shape[0] * tops[0].count
+    if kind in _CONVOLUTIONS or kind == "Deconvolution":
+        axes = len(weights.shape) - 2
+        counted = bottoms if kind == "Deconvolution" else tops
+        return weights.count * sum(blob.count // blob.shape[-axes - 1] for blob in counted)
+    return 0
 
 
 def table(net):

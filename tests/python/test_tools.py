@@ -123,13 +123,19 @@ def test_summarize_lenet():
 
 
 EVERY = """
-layer { name: 'i' type: 'Input' top: 'x' top: 's' top: 'c'
-        input_param { shape { dim: 2 dim: 4 dim: 5 dim: 6 } shape { dim: 7 dim: 2 dim: 3 } shape { dim: 7 dim: 2 } } }
+layer { name: 'i' type: 'Input' top: 'x' top: 's' top: 'c' top: 'ct' top: 'image'
+        input_param { shape { dim: 2 dim: 4 dim: 5 dim: 6 } shape { dim: 7 dim: 2 dim: 3 } shape { dim: 7 dim: 2 }
+                      shape { dim: 2 dim: 9 dim: 8 } shape { dim: 2 dim: 4 dim: 4 dim: 6 } } }
 layer { name: 'group' type: 'Convolution' bottom: 'x' top: 'g' convolution_param { num_output: 8 group: 2 kernel_size: 3 stride: 2 } }
 layer { name: 'up' type: 'Deconvolution' bottom: 'x' top: 'u' convolution_param { num_output: 3 kernel_size: 2 stride: 2 } }
 layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a' param { name: 'w' } param { name: 'b' } inner_product_param { num_output: 3 axis: 3 } }
 layer { name: 'a2' type: 'InnerProduct' bottom: 'x' top: 'a2' param { name: 'w' } param { name: 'b' } inner_product_param { num_output: 3 axis: 3 } }
+layer { name: 'each' type: 'ConvolutionDepthwise' bottom: 'x' top: 'e' convolution_param { num_output: 4 kernel_size: 3 } }
 layer { name: 'lstm' type: 'LSTM' bottom: 's' bottom: 'c' top: 'l' recurrent_param { num_output: 5 } }
+layer { name: 'gru' type: 'GRU' bottom: 's' bottom: 'c' top: 'h' recurrent_param { num_output: 5 } }
+layer { name: 'patches' type: 'PatchEmbed' bottom: 'image' top: 'p' patch_embed_param { num_output: 6 patch_size: 2 } }
+layer { name: 'self' type: 'MultiHeadAttention' bottom: 'p' top: 'm' attention_param { num_heads: 2 } }
+layer { name: 'cross' type: 'MultiHeadAttention' bottom: 'p' bottom: 'ct' top: 'n' attention_param { num_heads: 2 } }
 """
 
 
@@ -140,7 +146,13 @@ def test_summary_of_each_kind():
     assert found["group"]["multiply_adds"] == 2 * 2 * 2 * 2 * 2 * 4 * 9 and found["group"]["parameters"] == 8 * 2 * 9 + 8
     assert found["up"]["multiply_adds"] == 2 * 4 * 5 * 6 * 3 * 4
     assert found["a"]["multiply_adds"] == 2 * 4 * 5 * 6 * 3 and found["a"]["shapes"] == [(2, 4, 5, 3)]
+    assert found["each"]["multiply_adds"] == 2 * 3 * 4 * 4 * 9
     assert found["lstm"]["multiply_adds"] == 7 * 2 * (20 * 3 + 20 * 5)
+    assert found["gru"]["multiply_adds"] == 7 * 2 * (15 * 3 + 15 * 5)
+    # 6 patches of 4 x 2 x 2 numbers per image; the context has 9 rows.
+    assert found["patches"]["multiply_adds"] == 2 * 6 * 6 * 16
+    assert found["self"]["multiply_adds"] == 2 * 6 * (18 * 6 + 6 * 6)
+    assert found["cross"]["multiply_adds"] == 2 * (6 * 6 * 6 + 9 * 12 * 8 + 6 * 6 * 6)
     assert found["i"]["multiply_adds"] == found["i"]["parameters"] == 0
     # The shared parameter counts once in the total.
     total = sum(row["parameters"] for row in found.values()) - (6 * 3 + 3)
