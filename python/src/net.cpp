@@ -22,7 +22,7 @@ std::shared_ptr<Net> FromMessage(const Definition& definition, Phase phase, int 
 std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
                            const py::object& stages, const py::object& weights, bool lenient,
                            const std::optional<std::string>& precision,
-                           const py::object& calibration, bool keep_all) {
+                           const py::object& calibration, bool keep_all, bool keep_weights) {
   Require(Phase_IsValid(phase), "Net: phase is ", phase, "; use caffe.TRAIN or caffe.TEST");
   if (py::isinstance<py::str>(stages)) {
     throw py::type_error("Net: stages is a string; give a list of strings");
@@ -32,7 +32,10 @@ std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
   const Definition source(definition, "Net: network_file", "caffe.NetParameter");
   const std::string& file = source.file();
   const std::string weights_file = weights.is_none() ? "" : PathOf(weights);
-  NetOptions options{.keep_all = keep_all, .with_backward = keep_all, .lenient = lenient};
+  NetOptions options{.keep_all = keep_all,
+                     .with_backward = keep_all,
+                     .lenient = lenient,
+                     .keep_weights = keep_weights};
   if (precision) options.precision = PrecisionOf(*precision);
   if (!calibration.is_none()) options.calibration = PathOf(calibration);
   const GilReleased release;
@@ -56,7 +59,7 @@ std::shared_ptr<Net> BuildLegacy(const py::object& definition, const py::object&
       PathOf(definition) + "', " + std::to_string(phase) + ", weights='" + PathOf(weights) +
       "')\n");
   return Build(definition, phase, 0, py::none(), weights, /*lenient=*/false, std::nullopt,
-               py::none(), /*keep_all=*/true);
+               py::none(), /*keep_all=*/true, /*keep_weights=*/false);
 }
 
 py::list TextsOf(const std::vector<Net::WeightTransfer>& transfers) {
@@ -193,7 +196,7 @@ void BindNet(py::module_& module) {
       module, "Net", py::dynamic_attr(),
       "A compiled network.\n\n"
       "Net(network_file, phase, level=0, stages=None, weights=None, lenient=False, precision=None, "
-      "calibration=None, keep_all=True)\n\n"
+      "calibration=None, keep_all=True, keep_weights=False)\n\n"
       "network_file: a prototxt's name, or a caffe_pb2.NetParameter (of NetSpec.to_proto(), say). "
       "phase: caffe.TRAIN or caffe.TEST. weights: a .caffemodel, or HDF5 when it ends in .h5. "
       "lenient: leave out, with a warning each, fields that are not Caffe's and layers of unknown "
@@ -201,14 +204,17 @@ void BindNet(py::module_& module) {
       "not say themselves. calibration: the file of caffe calibrate that the last two need. "
       "keep_all: False for a net for inference, with fused steps and reused memory, of which only "
       "inputs, outputs and "
-      "parameters can be read.\n\n"
+      "parameters can be read. keep_weights: True keeps weights in memory as floats even where a "
+      "net for inference reads only converted copies, so that the weights file is not needed after "
+      "loading.\n\n"
       "Raises IoError for files that cannot be read, InvalidArgument for wrong definitions, "
       "Unsupported for what this build lacks. One thread at a time: a second one gets "
       "InvalidArgument.")
       .def(py::init(&Build), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
            py::arg("stages") = py::none(), py::arg("weights") = py::none(),
            py::arg("lenient") = false, py::arg("precision") = py::none(),
-           py::arg("calibration") = py::none(), py::arg("keep_all") = true)
+           py::arg("calibration") = py::none(), py::arg("keep_all") = true,
+           py::arg("keep_weights") = false)
       .def(py::init(&BuildLegacy), py::arg("network_file"), py::arg("weights"), py::arg("phase"))
       .def_property_readonly(
           "name", [](const Net& self) { return TextOf(self.name()); }, "The prototxt's.")

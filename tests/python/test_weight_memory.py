@@ -55,6 +55,16 @@ def test_bytes(files):
     np.testing.assert_array_equal(kept.ravel(), in_file(files, "ip"))
 
 
+def test_kept_weights_need_no_file(files):
+    shutil.copy(files / "1.caffemodel", files / "gone.caffemodel")
+    net = caffe.Net(files / "net.prototxt", caffe.TEST, weights=files / "gone.caffemodel", precision="bf16", keep_all=False,
+                    keep_weights=True)
+    net.forward()
+    assert net.weight_bytes > 6 * PRODUCT
+    (files / "gone.caffemodel").write_bytes(b"overwritten")
+    np.testing.assert_array_equal(net.params["ip"][0].data.ravel(), in_file(files, "ip"))
+
+
 def test_writes_reach_the_next_run(files):
     net = made(files)
     before = net.forward()["y"].copy()
