@@ -216,6 +216,19 @@ TEST_F(CaffeToolTest, TrainsResumesAndTests) {
                                  ContainsRegex("] loss = [0-9.]+ \\(\\* 1 = [0-9.]+ loss\\)")));
 }
 
+// A map of scores would fill the screen.
+TEST_F(CaffeToolTest, TestsAnOutputOfManyValuesInOneLine) {
+  ASSERT_EQ(Run("train -solver solver.prototxt").status, 0);
+  Write("map.prototxt",
+        "layer { name: 'd' type: 'DummyData' top: 'map' top: 'few' dummy_data_param { "
+        "shape { dim: 1001 } shape { dim: 2 } data_filler { value: 3 } } }");
+  const Outcome test =
+      Run("test -model map.prototxt -weights solver_iter_4.caffemodel -iterations 1");
+  EXPECT_THAT(test.output, AllOf(HasSubstr("] Batch 0, map = 3 to 3, mean 3 (1001 values)\n"),
+                                 HasSubstr("] map = 3 to 3, mean 3 (1001 values)\n"),
+                                 HasSubstr("] Batch 0, few = 3\n"), Not(HasSubstr("] map = 3\n"))));
+}
+
 TEST_F(CaffeToolTest, TestsSeveralNetsInTurn) {
   ASSERT_EQ(Run("train --solver=solver.prototxt").status, 0);
   const std::string weights = " -weights solver_iter_4.caffemodel -iterations 1";

@@ -5,46 +5,57 @@
 #include <cmath>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "caffe/core/value_range.hpp"
 #include "tools/caffe/score_nets.hpp"
 
 namespace caffe::tools {
 namespace {
 
-// Weighted sums of the net's outputs over batches, with the name of each blob.
+// Weighted sums of the net's outputs over batches.
 class OutputSums {
  public:
+  explicit OutputSums(const Net& net) : names_(net.output_names()), sums_(names_.size()) {}
+
   void Add(const Net& net, int batch, double weight) {
-    size_t index = 0;
-    for (size_t k = 0; k < net.output_blobs().size(); ++k) {
+    for (size_t k = 0; k < names_.size(); ++k) {
       const Blob& blob = *net.output_blobs()[k];
-      for (int64_t i = 0; i < blob.count(); ++i, ++index) {
-        if (index == sums_.size()) sums_.emplace_back(net.output_names()[k], 0);
-        const float value = blob.cpu_data()[i];
-        sums_[index].second += weight * value;
-        LOG(INFO) << "Batch " << batch << ", " << net.output_names()[k] << " = " << value;
+      const std::vector<float> values(blob.cpu_data(), blob.cpu_data() + blob.count());
+      if (sums_[k].size() < values.size()) sums_[k].resize(values.size());
+      for (size_t i = 0; i < values.size(); ++i) sums_[k][i] += weight * values[i];
+      if (values.size() > kMostLinesOfValues) {
+        LOG(INFO) << "Batch " << batch << ", " << names_[k] << " = " << TextOfRange(values);
+        continue;
       }
+      for (const float value : values)
+        LOG(INFO) << "Batch " << batch << ", " << names_[k] << " = " << value;
     }
   }
 
   void Report(const Net& net, double weights, JsonObject* result) const {
-    for (const auto& [name, sum] : sums_) {
-      const double mean = sum / weights;
-      const float weight = net.loss_weight(name);
-      std::ostringstream loss;
-      if (weight != 0) loss << " (* " << weight << " = " << weight * mean << " loss)";
-      LOG(INFO) << name << " = " << mean << loss.str();
-      JsonObject* output = AddJson(result, "outputs");
-      PutJson(output, "name", name);
-      PutJson(output, "mean", mean);
-      PutJson(output, "loss_weight", weight);
+    for (size_t k = 0; k < names_.size(); ++k) {
+      const float weight = net.loss_weight(names_[k]);
+      std::vector<float> means;
+      for (const double sum : sums_[k]) {
+        const double mean = sum / weights;
+        means.push_back(static_cast<float>(mean));
+        JsonObject* output = AddJson(result, "outputs");
+        PutJson(output, "name", names_[k]);
+        PutJson(output, "mean", mean);
+        PutJson(output, "loss_weight", weight);
+        if (sums_[k].size() > kMostLinesOfValues) continue;
+        std::ostringstream loss;
+        if (weight != 0) loss << " (* " << weight << " = " << weight * mean << " loss)";
+        LOG(INFO) << names_[k] << " = " << mean << loss.str();
+      }
+      if (means.size() > kMostLinesOfValues) LOG(INFO) << names_[k] << " = " << TextOfRange(means);
     }
   }
 
  private:
-  std::vector<std::pair<std::string, double>> sums_;
+  std::vector<std::string> names_;
+  std::vector<std::vector<double>> sums_;  // per output, one of each of its values
 };
 
 // A deploy net has inputs that this command does not fill.
@@ -93,7 +104,7 @@ class Test : public ScoreCommand {
  private:
   void Score(Net& net, JsonObject* result) override {
     WarnOfEmptyInputs(net);
-    OutputSums sums;
+    OutputSums sums(net);
     double loss_sum = 0;
     bool has_warned = false;
     for (int i = 0; i < iterations(); ++i) {

@@ -8,19 +8,14 @@
 namespace caffe {
 namespace {
 
-// An output of more values, such as a map of scores, has one line, with its range.
-constexpr size_t kMostLines = 1000;
-
 // "    Train net output #0: loss = 0.3 (* 1 = 0.3 loss)", one line per value.
 void LogOutputs(const char* title, const std::vector<OutputReport>& outputs) {
   int index = 0;
   for (const OutputReport& output : outputs) {
     const float weight = output.loss_weight;
-    if (output.values.size() > kMostLines) {
-      const ValueRange range = RangeOf(output.values);
+    if (output.values.size() > kMostLinesOfValues) {
       SOLVER_LINE(INFO) << "    " << title << " net output #" << index << ": " << output.name
-                        << " = " << range.smallest << " to " << range.largest << ", mean "
-                        << range.mean << " (" << output.values.size() << " values)";
+                        << " = " << TextOfRange(output.values);
       index += static_cast<int>(output.values.size());
       continue;
     }
