@@ -13,6 +13,17 @@
 #include "caffe/solvers/watchdog.hpp"
 
 namespace caffe {
+namespace {
+
+// Lengths of a training in lengths of a moving average: too few for its result, and enough.
+constexpr double kLeastAverages = 2, kGoodAverages = 20;
+
+// Passes over which stored statistics average.
+double LengthOfAverage(const BatchNormParameter& options) {
+  return std::round(1 / (1 - static_cast<double>(options.moving_average_fraction())));
+}
+
+}  // namespace
 
 void CheckSolver(const SolverParameter& param) {
   Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(),
@@ -58,6 +69,32 @@ void CheckTrainable(const Net& net, bool needs_loss) {
   Require(has_loss || !needs_loss, "solver: net '", net.name(),
           "' has no loss in phase TRAIN; add a loss layer or a loss_weight");
   if (!has_loss) SOLVER_LINE(WARNING) << "Net '" << net.name() << "' has no loss in phase TRAIN";
+}
+
+void CheckStatistics(const SolverParameter& param, const Net& net) {
+  if (!param.has_max_iter()) return;
+  const double passes = static_cast<double>(param.max_iter()) * param.iter_size();
+  const LayerParameter* first = nullptr;
+  int slow = 0;
+  for (const LayerParameter& layer : net.definition().layer()) {
+    const BatchNormParameter& options = layer.batch_norm_param();
+    if (layer.type() != "BatchNorm" || options.use_global_stats()) continue;
+    if (passes >= kLeastAverages * LengthOfAverage(options)) continue;
+    if (first == nullptr) first = &layer;
+    ++slow;
+  }
+  if (first == nullptr) return;
+  const double better = std::max(0.5, std::floor(100 * (1 - kGoodAverages / passes)) / 100);
+  SOLVER_LINE(WARNING) << "layer '" << first->name() << "' (BatchNorm)"
+                       << (slow > 1 ? StrCat(" and ", slow - 1, " more") : "")
+                       << ": statistics for testing are averages over about "
+                       << LengthOfAverage(first->batch_norm_param())
+                       << " passes (moving_average_fraction "
+                       << first->batch_norm_param().moving_average_fraction()
+                       << "), and this training has " << passes
+                       << ": tests use those of weights long past; set batch_norm_param { "
+                          "moving_average_fraction: "
+                       << better << " }";
 }
 
 void CheckSplitTraining(const SolverParameter& param, bool needs_whole_parameters) {

@@ -13,6 +13,10 @@ void CheckSolver(const SolverParameter& param);
 // loss is allowed, for stepping by hand.
 void CheckTrainable(const Net& net, bool needs_loss);
 
+// Warns of BatchNorm layers whose statistics for testing average over more iterations than half of
+// the training: tests would use those of weights long past.
+void CheckStatistics(const SolverParameter& param, const Net& net);
+
 // Checks a net with layers that are split over ranks.
 void CheckSplitTraining(const SolverParameter& param, bool needs_whole_parameters);
 

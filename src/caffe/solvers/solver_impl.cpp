@@ -50,6 +50,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
       SolverContext{param, options, *net, *training_net, parallel, *reporter, callbacks});
   tests.emplace(*context, train);
   CheckTrainable(*net, /*needs_loss=*/!options.keep_all);
+  if (parallel.is_root()) CheckStatistics(param, *net);
   if (param.watchdog() == "abort") whole.emplace(*training_net);
   parallel.Attach(*net);
   checkpoints.emplace(*context);
