@@ -88,11 +88,12 @@ def test_missing_camera_is_named(tmp_path, write):
                         "data_param { batch_size: 1 } }"), caffe.TEST)
 
 
-@pytest.mark.parametrize("option", ["shuffle: true", "cache: true"])
-def test_frames_keep_their_order(tmp_path, write, option):
+@pytest.mark.parametrize("option, error", [("shuffle: true", "shuffle or cache"), ("cache: true", "shuffle or cache"),
+                                           ("more { source: 'other.avi' }", "reads one video"), ("weight: 2", "reads one video")])
+def test_options_of_databases_are_refused(tmp_path, write, option, error):
     video(tmp_path / "video.avi", COLOURS)
     text = NET.format(file=tmp_path / "video.avi", skip=0, transform="").replace("batch_size: 2", f"batch_size: 2 {option}")
-    with pytest.raises(caffe.Error, match="shuffle or cache"):
+    with pytest.raises(caffe.Error, match=error):
         caffe.Net(write(text), caffe.TRAIN)
 
 

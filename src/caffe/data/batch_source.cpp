@@ -11,6 +11,7 @@
 #include "caffe/data/batch_pipeline.hpp"
 #include "caffe/data/box_labels.hpp"
 #include "caffe/data/parser_threads.hpp"
+#include "caffe/data/readers/mixed_reader.hpp"
 #include "caffe/data/record_content.hpp"
 #include "caffe/error.hpp"
 
@@ -30,7 +31,7 @@ RecordSequenceOptions SequenceOptions(const RecordSource& records,
                                       const BatchSourceOptions& options) {
   CAFFE_ASSERT(0 <= options.rank && options.rank < options.ranks, options.rank);
   const DataParameter& reading = records.reading();
-  return {.source = reading.source(),
+  return {.source = SourcesOf(reading),
           .open = [&records] { return records.Open(); },
           .shuffle = reading.shuffle(),
           .cache = reading.cache(),

@@ -185,6 +185,11 @@ RecordSequence::Item RecordSequence::Locate(uint64_t number) {
   return item;
 }
 
+std::string RecordSequence::SourceOf(const Item& item) const {
+  const std::string source = reader_->SourceOf(item.record);
+  return source.empty() ? options_.source : source;
+}
+
 RecordSequence::Item RecordSequence::After(const Item& item) {
   std::lock_guard lock(mutex_);
   Item next{.number = item.number, .index = (item.index + 1) % count_};
@@ -193,15 +198,15 @@ RecordSequence::Item RecordSequence::After(const Item& item) {
     return next;
   }
   if (!side_reader_) side_reader_ = options_.open();
-  const bool found =
-      side_reader_->Seek(item.record.key, &next.record) && side_reader_->Next(&next.record);
-  if (!found) side_reader_->First(&next.record);
+  side_reader_->After(item.record, &next.record);
   return next;
 }
 
 std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item) {
-  return StrCat(sequence.source(), ": record ", item.index, " ('", Printable(item.record.key),
-                "')");
+  const std::string key = StrCat("'", Printable(item.record.key), "'");
+  const std::string source = sequence.SourceOf(item);
+  return source == sequence.source() ? StrCat(source, ": record ", item.index, " (", key, ")")
+                                     : StrCat(source, ": record ", key);
 }
 
 }  // namespace caffe::data

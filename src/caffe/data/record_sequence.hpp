@@ -50,6 +50,8 @@ class RecordSequence {
   // Records per epoch.
   uint64_t count() const { return count_; }
   const std::string& source() const { return options_.source; }
+  // The database of this record, which is one of several if the sequence mixes them.
+  std::string SourceOf(const Item& item) const;
   bool whole_epochs() const { return options_.whole_epochs; }
 
   // Bytes of memory-mapped files, and of copied records and their index, after `records` have been

@@ -17,6 +17,7 @@ struct Record {
   std::string_view key;
   std::string_view value;
   std::shared_ptr<const void> owner = nullptr;
+  uint32_t part = 0;  // which of several databases it is from
 };
 
 // A cursor over a database as it was when opened. Not thread-safe, but the bytes of records may be
@@ -35,6 +36,10 @@ class RecordReader {
   virtual bool Next(Record* record) = 0;
   // Moves to the record with this key; false if there is none.
   virtual bool Seek(std::string_view key, Record* record) = 0;
+  // Moves to the record after `record`, after the last one to the first; false if there is none.
+  virtual bool After(const Record& record, Record* next) {
+    return (Seek(record.key, next) && Next(next)) || First(next);
+  }
   // True if At() works. Each record is then read only when it is used; without an index, a shuffled
   // order requires reading all records at the start, and a rank also reads those of other ranks.
   virtual bool has_index() const { return false; }
@@ -42,6 +47,8 @@ class RecordReader {
   virtual bool At(uint64_t /*index*/, Record* /*record*/) { return false; }
   // Bytes of memory-mapped files after all records have been read.
   virtual uint64_t mapped_bytes() const { return 0; }
+  // The database of a record, if this reads several; else empty.
+  virtual std::string SourceOf(const Record& /*record*/) const { return ""; }
 };
 
 // Opens an existing database. Its files determine the backend; `backend` is used in the error text

@@ -1,6 +1,7 @@
 #include "caffe/data/sources/annotated_source.hpp"
 
 #include "caffe/data/annotated_loader.hpp"
+#include "caffe/data/readers/mixed_reader.hpp"
 #include "caffe/data/transformers/single_label.hpp"
 
 namespace caffe::data {
@@ -24,7 +25,7 @@ class AnnotatedSource final : public RecordSource {
         annotated_(annotated) {}
 
   std::unique_ptr<RecordReader> Open() const override {
-    return OpenRecordReader(reading().backend(), reading().source());
+    return OpenRecordReaders(reading());
   }
   bool has_boxes() const override { return true; }
 

@@ -2,6 +2,7 @@
 
 #include "caffe/core/processors.hpp"
 #include "caffe/data/parser_threads.hpp"
+#include "caffe/data/readers/mixed_reader.hpp"
 
 namespace caffe::data {
 namespace {
@@ -18,7 +19,7 @@ class DatumSource final : public RecordSource {
             options.layer)) {}
 
   std::unique_ptr<RecordReader> Open() const override {
-    return OpenRecordReader(reading().backend(), reading().source());
+    return OpenRecordReaders(reading());
   }
   bool may_load_ahead() const override { return jpeg_ != nullptr; }
 

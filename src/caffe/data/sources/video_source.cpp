@@ -10,6 +10,8 @@ DataParameter ReadingOf(const DataParameter& data, const VideoDataParameter& vid
                         const BatchSourceOptions& options) {
   Require(!data.shuffle() && !data.cache(), NameOfVideo(video),
           ": data_param has shuffle or cache, but frames are read in their order; leave them out");
+  Require(data.more().empty() && !data.has_weight(), NameOfVideo(video),
+          ": data_param has more or weight, but a layer reads one video; leave them out");
   Require(IsVideo(video) || options.ranks == 1, NameOfVideo(video), ": cannot serve ", options.ranks,
           " workers; a camera is open once");
   DataParameter reading = data;
