@@ -36,7 +36,7 @@ CAFFE_EXPORT void WarnOfInitialWeights(const std::string& files,
                                        const std::vector<Net::WeightTransfer>& transfers,
                                        const Net& net);
 // The state file of the latest iteration among the snapshots of this solver file's runs (see
-// snapshot_prefix), provided that its weights exist too. Unreadable states are skipped with a
+// snapshot_prefix), that of the best model included, provided that its weights exist too. Unreadable states are skipped with a
 // warning. Empty if there is none.
 CAFFE_EXPORT std::string NewestSnapshot(const SolverParameter& param,
                                         const std::string& solver_file);

@@ -69,6 +69,19 @@ TEST_P(NewestSnapshotTest, SkipsStatesThatCannotBeUsed) {
   EXPECT_EQ(NewestSnapshot(Param(), ""), File("9.solverstate"));
 }
 
+TEST_P(NewestSnapshotTest, MayBeThatOfTheBestModel) {
+  Write();
+  const bool is_hdf5 = std::string(GetParam()) == "HDF5";
+  const std::string best =
+      folder_.path(is_hdf5 ? "run_best.solverstate.h5" : "run_best.solverstate");
+  fs::copy(File("10.solverstate"), best);
+  EXPECT_EQ(NewestSnapshot(Param(), ""), File("100.solverstate"));
+  fs::remove(File("100.solverstate"));
+  EXPECT_EQ(NewestSnapshot(Param(), ""), File("10.solverstate")) << "of two of one iteration";
+  fs::remove(File("10.solverstate"));
+  EXPECT_EQ(NewestSnapshot(Param(), ""), best);
+}
+
 // A damaged state must not replace the intact one of the same iteration.
 TEST_P(NewestSnapshotTest, LooksAtBothFormatsOfAnIteration) {
   SolverParameter other = Param();

@@ -67,6 +67,15 @@ TEST_F(TrainingToolsTest, FindsARateAndWritesNoSnapshot) {
   EXPECT_GT(json.fields().at("suggestion").number_value(), 1e-5);
 }
 
+TEST_F(TrainingToolsTest, DrawsRatesOverItsOwnPicturesOnly) {
+  WriteSolver("max_iter: 20");
+  const std::string command = "find-lr solver.prototxt --iterations=20 --svg=";
+  std::ofstream(folder_.path("mine.svg")) << "<?xml version='1.0'?><svg/>";
+  EXPECT_THAT(Run(command + "mine.svg").output,
+              HasSubstr("mine.svg: already exists, and this command has not written it"));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Run(command + "rates.svg").status, 0);
+}
+
 TEST_F(TrainingToolsTest, RefusesRateTestsThatCannotBe) {
   EXPECT_THAT(Run("find-lr").output, HasSubstr("--solver is missing"));
   EXPECT_EQ(Run("find-lr").status, 1);
@@ -130,6 +139,26 @@ TEST_F(TrainingToolsTest, TrainsAndPlansEpochs) {
   EXPECT_THAT(metrics.str(), HasSubstr("\"gradient_norm\":"));
   EXPECT_EQ(Run("train run/solver.prototxt").status, 0);
   EXPECT_EQ(Run("plan solver.prototxt").status, 0);
+}
+
+// The state of the best model may be the only one that is left.
+TEST_F(TrainingToolsTest, ResumesFromTheBestModel) {
+  WriteSolver("max_epoch: 2 metric: 'accuracy' display: 4");
+  ASSERT_EQ(Run("train solver.prototxt").status, 0);
+  for (const char* file : {"solver_iter_15.caffemodel", "solver_iter_15.solverstate"})
+    std::filesystem::remove(folder_.path(file));
+  const std::string resume = "train solver.prototxt --auto_resume --set max_epoch=3";
+  EXPECT_THAT(Run(resume).output, HasSubstr("solver_best.solverstate"));
+  // Without a state, training from scratch would replace the model.
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path("."))) {
+    if (entry.path().extension() == ".solverstate") std::filesystem::remove(entry.path());
+  }
+  const Outcome refused = Run(resume);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.output,
+              AllOf(HasSubstr("solver_best.caffemodel: is the best model of an earlier training"),
+                    HasSubstr("--weights=")));
+  EXPECT_EQ(Run(resume + " --weights=solver_best.caffemodel").status, 0);
 }
 
 }  // namespace

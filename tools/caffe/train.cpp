@@ -1,6 +1,7 @@
 // caffe train: trains or finetunes a model.
 #include <glog/logging.h>
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "caffe/solver.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solver_group.hpp"
+#include "caffe/solvers/snapshot_files.hpp"
 #include "caffe/split_choice.hpp"
 #include "caffe/training_plan.hpp"
 #include "tools/caffe/command.hpp"
@@ -178,8 +180,17 @@ class Train : public Command {
 
   void FindSnapshot(const SolverParameter& param) {
     snapshot_ = NewestSnapshot(param, solver_);
-    LOG_IF(INFO, snapshot_.empty())
-        << "No snapshot of " << solver_ << " yet; starting from scratch";
+    if (!snapshot_.empty()) return;
+    // Training from scratch would replace the best model of an earlier training.
+    for (const char* ending : {"_best.caffemodel", "_best.caffemodel.h5"}) {
+      const std::string best = SnapshotPrefix(param, solver_) + ending;
+      Require(!weights_.empty() || !std::filesystem::exists(best), best,
+              ": is the best model of an earlier training, which has left no whole state "
+              "(.solverstate) to resume from; move the file away to train from scratch, or start "
+              "with its weights: --weights=",
+              best);
+    }
+    LOG(INFO) << "No snapshot of " << solver_ << " yet; starting from scratch";
   }
 
   void CheckRanks() const {

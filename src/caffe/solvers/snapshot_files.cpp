@@ -130,8 +130,15 @@ void RemoveSnapshot(const std::string& state_file) {
 
 std::string NewestSnapshot(const SolverParameter& param, const std::string& solver_file) {
   std::string newest;
-  for (const auto& [iteration, file] :
-       FilesByIteration(SnapshotPrefix(param, solver_file), ".solverstate")) {
+  const std::string prefix = SnapshotPrefix(param, solver_file);
+  auto states = FilesByIteration(prefix, ".solverstate");
+  // The best model's state may be the only one that is left, or newer than the others.
+  for (const bool as_hdf5 : {false, true}) {
+    const std::string best = StateFileOf(BestStem(prefix), as_hdf5);
+    if (!IsPlainFile(best)) continue;
+    if (const auto progress = WholeSnapshot(best)) states.emplace(progress->iter, best);
+  }
+  for (const auto& [iteration, file] : states) {
     const std::optional<SolverProgress> progress = WholeSnapshot(file);
     if (!progress) continue;
     if (newest.empty()) newest = file;
