@@ -264,6 +264,30 @@ TEST_F(AskNetTest, DetectDrawsBoxesOnCopies) {
   }
 }
 
+// The images themselves, and true masks, are files that somebody else has written.
+TEST_F(AskNetTest, OnlyOwnFilesAreReplaced) {
+  const auto content = [&](const std::string& name) {
+    std::ostringstream bytes;
+    bytes << std::ifstream(folder_.path(name), std::ios::binary).rdbuf();
+    return bytes.str();
+  };
+  const std::string red = content("red.png");
+  for (const char* command :
+       {"detect detector.prototxt red.png --draw=.", "segment pixels.prototxt red.png --draw=.",
+        "segment pixels.prototxt red.png --masks=.", "compile pixels.prototxt --output=red.png"}) {
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_THAT(outcome.output, HasSubstr("red.png: already exists, and this command has not"))
+        << command;
+    EXPECT_EQ(content("red.png"), red) << command;
+  }
+  for (const char* command : {"detect detector.prototxt red.png --draw=copies",
+                              "segment pixels.prototxt red.png --masks=masks"}) {
+    EXPECT_EQ(Run(command).status, 0) << command;
+    EXPECT_EQ(Run(command).status, 0) << command << " again";
+  }
+}
+
 TEST_F(AskNetTest, SegmentPrintsSharesAndWritesMasks) {
   cv::Mat halves(32, 64, CV_8UC3, cv::Scalar(200, 10, 20));
   halves(cv::Rect(32, 0, 32, 32)).setTo(cv::Scalar(30, 60, 240));

@@ -11,6 +11,7 @@
 #include "tools/caffe/devices.hpp"
 #include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/options.hpp"
+#include "tools/caffe/own_files.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -39,6 +40,7 @@ class FindLr : public Command {
   void Run() override {
     Require(!solver_.empty(), "--solver is missing; give the solver prototxt");
     EnterFolderOfSolver(&solver_, {&svg_}, &weights_);
+    if (!svg_.empty()) RequireOwnFile(svg_, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=");
     std::string net_file;
     SolverParameter param = net_flags_.ReadSolver(solver_, &net_file);
     if (!weights_.empty()) param.add_weights(weights_);

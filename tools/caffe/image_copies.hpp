@@ -19,7 +19,9 @@ class ImageCopies {
 
   // True if a folder was given.
   explicit operator bool() const { return !folder_.empty(); }
-  // `image` is a path, or "film.mp4#7". Returns the path of the new file. Throws IoError.
+  // `image` is a path, or "film.mp4#7". Returns the path of the new file. Replaces a file that an
+  // earlier call has written; throws InvalidArgument for any other that exists, such as the image
+  // itself, IoError if it cannot be written.
   std::string Write(const std::string& image, const data::Image& copy);
 
  private:

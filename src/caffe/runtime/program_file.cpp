@@ -15,16 +15,12 @@ namespace {
 
 // Magic, version, checksum of the rest, size of the head. The head follows, then the constants,
 // each padded to whole cache lines.
-constexpr std::string_view kMagic{
-    "\x89"
-    "cortado\r\n\x1a\n\0\0\0\0",
-    16};
 // Version 2 added 8-bit numbers; programs without them are written as version 1 for older
 // libraries.
 constexpr uint32_t kOldestVersion = 1, kVersion = 2;
 // Offsets that mark a tensor as a constant instead of an activation.
 constexpr int64_t kConstant = -1, kConstantRows = -2;
-constexpr size_t kPreambleBytes = kMagic.size() + sizeof(uint32_t) + 2 * sizeof(uint64_t);
+constexpr size_t kPreambleBytes = kProgramMagic.size() + sizeof(uint32_t) + 2 * sizeof(uint64_t);
 
 // Detects damaged files. Takes eight bytes at a time, because weights are large.
 uint64_t Checksum(std::span<const char> bytes) {
@@ -297,7 +293,7 @@ std::string SealProgram(std::string_view body) {
 
 std::string SealProgram(std::string_view body, uint32_t version) {
   ByteWriter file;
-  file.Append(kMagic.data(), kMagic.size());
+  file.Append(kProgramMagic.data(), kProgramMagic.size());
   file.Number(version);
   file.Number(Checksum(body));
   file.Append(body.data(), body.size());
@@ -305,9 +301,10 @@ std::string SealProgram(std::string_view body, uint32_t version) {
 }
 
 ProgramFile ReadProgram(std::span<const char> bytes) {
-  Require(bytes.size() >= kPreambleBytes && std::equal(kMagic.begin(), kMagic.end(), bytes.begin()),
+  Require(bytes.size() >= kPreambleBytes &&
+              std::equal(kProgramMagic.begin(), kProgramMagic.end(), bytes.begin()),
           "it is no compiled program (caffe compile writes them)");
-  ByteReader in(bytes.subspan(kMagic.size()));
+  ByteReader in(bytes.subspan(kProgramMagic.size()));
   const auto version = in.Number<uint32_t>();
   Require(version >= kOldestVersion && version <= kVersion, "it is of format ", version,
           ", but this library reads formats ", kOldestVersion, " to ", kVersion,
