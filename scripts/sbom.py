@@ -22,6 +22,8 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
+OWN = re.compile(r"lib(caffe|cortado)[._]|_caffe\.")  # libraries that this project builds
+
 
 def output_of(*command):
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
@@ -54,7 +56,7 @@ def owner(file):
 def library(file, known):
     """A component for a library that was copied into the file, or None for a library of this project."""
     name = re.sub(r"-[0-9a-f]{8}(?=\.)", "", file.name)
-    if re.match(r"lib(caffe\.|caffe_)|_caffe\.", name):
+    if OWN.match(name):
         return None
     original = known.get(name)
     package = owner(original) if original else None

@@ -69,6 +69,15 @@ def test_packages_and_archive_build_every_folder_that_is_installed():
     assert {*built, "python"} == folders - {"examples", "benchmarks", "tests", "tests/fuzz"}
 
 
+def test_lists_know_the_libraries_of_this_project():
+    own = re.compile(re.search(r'^OWN = re.compile\(r"(.*)"\)', (ROOT / "scripts" / "sbom.py").read_text(), re.M)[1])
+    libraries = set(re.findall(r"^ *add_library\((\S+) (?:SHARED|MODULE)", "".join(
+        file.read_text() for file in ROOT.glob("**/CMakeLists.txt") if "build" not in file.parts and "tests" not in file.parts), re.M))
+    names = [f"lib{name.replace('${family}', 'openmpi')}.so" for name in libraries] + ["_caffe.cpython-311-x86_64-linux-gnu.so"]
+    assert len(names) > 3 and [name for name in names if not own.match(name)] == []
+    assert not own.match("libprotobuf.so.32")
+
+
 def test_sums_are_of_all_files_but_themselves(tmp_path):
     for name in ("a.whl", "b.deb"):
         (tmp_path / name).write_text(name)
