@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "caffe/core/program_magic.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
-#include "caffe/runtime/program_file.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/options.hpp"
 #include "tools/caffe/own_files.hpp"
@@ -44,7 +44,7 @@ class Compile : public Command {
     RequireModel(model_);
     Require(!output_.empty(), "--output is missing; give the file to write");
     Require(batch_ >= 0, "--batch is ", batch_, "; it must be positive");
-    RequireOwnFile(output_, std::string(runtime::kProgramMagic));
+    RequireOwnFile(output_, std::string(kProgramMagic));
     const std::unique_ptr<Net> net = net_flags_.MakeTrainedNet(model_, weights_);
     if (batch_ > 0) SetBatch(*net);
     net->SaveProgram(output_);

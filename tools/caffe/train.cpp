@@ -1,7 +1,6 @@
 // caffe train: trains or finetunes a model.
 #include <glog/logging.h>
 
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -12,7 +11,6 @@
 #include "caffe/solver.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solver_group.hpp"
-#include "caffe/solvers/snapshot_files.hpp"
 #include "caffe/split_choice.hpp"
 #include "caffe/training_plan.hpp"
 #include "tools/caffe/command.hpp"
@@ -182,14 +180,14 @@ class Train : public Command {
     snapshot_ = NewestSnapshot(param, solver_);
     if (!snapshot_.empty()) return;
     // Training from scratch would replace the best model of an earlier training.
-    for (const char* ending : {"_best.caffemodel", "_best.caffemodel.h5"}) {
-      const std::string best = SnapshotPrefix(param, solver_) + ending;
-      Require(!weights_.empty() || !std::filesystem::exists(best), best,
-              ": is the best model of an earlier training, which has left no whole state "
-              "(.solverstate) to resume from; move the file away to train from scratch, or start "
-              "with its weights: --weights=",
-              best);
-    }
+    const std::string found = BestWeights(param, solver_);
+    const bool is_best =
+        found.ends_with("_best.caffemodel") || found.ends_with("_best.caffemodel.h5");
+    Require(!weights_.empty() || !is_best, found,
+            ": is the best model of an earlier training, which has left no whole state "
+            "(.solverstate) to resume from; move the file away to train from scratch, or start "
+            "with its weights: --weights=",
+            found);
     LOG(INFO) << "No snapshot of " << solver_ << " yet; starting from scratch";
   }
 

@@ -8,6 +8,7 @@
 
 #include "caffe/core/bytes.hpp"
 #include "caffe/core/cache_lines.hpp"
+#include "caffe/core/program_magic.hpp"
 #include "caffe/ops/op_form.hpp"
 
 namespace caffe::runtime {

@@ -45,12 +45,6 @@ struct ProgramFile {
   std::vector<Step> steps;
 };
 
-// What the bytes of every program begin with.
-inline constexpr std::string_view kProgramMagic{
-    "\x89"
-    "cortado\r\n\x1a\n\0\0\0\0",
-    16};
-
 // Returns true if a file can hold the op.
 CAFFE_EXPORT bool CanHold(const Op& op);
 // Throws Unsupported, naming the step, for an op that no file can hold.
