@@ -10,6 +10,7 @@
 
 #include "caffe/core/address_sanitizer.hpp"
 #include "caffe/core/available_memory.hpp"
+#include "caffe/core/instructions.hpp"
 #include "caffe/core/processors.hpp"
 #include "caffe/cpu/processor.hpp"
 #include "caffe/device/device.hpp"

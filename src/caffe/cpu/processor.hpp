@@ -7,20 +7,6 @@
 
 namespace caffe::cpu {
 
-// Instructions that kernels are compiled for, or that oneDNN uses.
-struct Instructions {
-  bool avx2 = false;
-  bool avx512 = false;
-  bool bfloat16 = false;       // AVX512-BF16
-  bool half = false;           // AVX512-FP16
-  bool tiles = false;          // AMX
-  bool may_use_tiles = false;  // the system saves tiles at a switch between threads
-};
-CAFFE_EXPORT Instructions InstructionsOfThisProcessor();
-
-// "AVX-512 with BF16 and FP16, AMX".
-CAFFE_EXPORT std::string NameOf(const Instructions& instructions);
-
 // Kernels are registered before main() begins, so these functions query the features themselves.
 #ifdef __x86_64__
 // True for AVX-512: 32 registers of 16 floats each.

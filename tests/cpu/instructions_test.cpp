@@ -1,29 +1,31 @@
-#include "caffe/cpu/processor.hpp"
+#include "caffe/core/instructions.hpp"
 
 #include <gtest/gtest.h>
 
-namespace caffe::cpu {
+#include "caffe/cpu/processor.hpp"
+
+namespace caffe {
 namespace {
 
-TEST(ProcessorTest, InstructionsHaveNames) {
+TEST(InstructionsTest, InstructionsHaveNames) {
   EXPECT_EQ(NameOf({.avx2 = true}), "AVX2");
   EXPECT_EQ(NameOf({.avx2 = true, .avx512 = true}), "AVX-512");
   EXPECT_EQ(NameOf({.avx2 = true, .avx512 = true, .bfloat16 = true}), "AVX-512 with BF16");
   EXPECT_EQ(NameOf({.avx512 = true, .bfloat16 = true, .half = true}), "AVX-512 with BF16 and FP16");
 }
 
-TEST(ProcessorTest, TilesThatTheSystemRefusesAreNamedAsSuch) {
+TEST(InstructionsTest, TilesThatTheSystemRefusesAreNamedAsSuch) {
   Instructions has{.avx2 = true, .avx512 = true, .bfloat16 = true, .tiles = true};
   EXPECT_EQ(NameOf(has), "AVX-512 with BF16, AMX (not used: the system refuses it)");
   has.may_use_tiles = true;
   EXPECT_EQ(NameOf(has), "AVX-512 with BF16, AMX");
 }
 
-TEST(ProcessorTest, ThisProcessorHasWhatKernelsAskFor) {
+TEST(InstructionsTest, ThisProcessorHasWhatKernelsAskFor) {
   const Instructions has = InstructionsOfThisProcessor();
-  EXPECT_EQ(has.bfloat16, MultipliesBFloat16());
+  EXPECT_EQ(has.bfloat16, cpu::MultipliesBFloat16());
   EXPECT_FALSE(has.may_use_tiles && !has.tiles);
 }
 
 }  // namespace
-}  // namespace caffe::cpu
+}  // namespace caffe
