@@ -102,8 +102,12 @@ std::shared_ptr<OwnedSolver> BuildSolver(const py::object& file, const std::stri
   if (!type.empty()) param.set_type(type);
   if (precision) param.set_precision(PrecisionOf(*precision));
   if (!ranges.empty()) param.set_calibration(ranges);
-  SolverOptions options{
-      .keep_all = keep_all, .file = source.file(), .net_file = net_file, .lenient = lenient};
+  // Who has made a message in Python knows what it says.
+  SolverOptions options{.keep_all = keep_all,
+                        .file = source.file(),
+                        .net_file = net_file,
+                        .lenient = lenient,
+                        .logs_definitions = !source.file().empty()};
   if (ranks == false) return std::make_shared<OwnedSolver>(param, options, 0);
   const std::optional<RankOptions> launched = RanksFromEnvironment();
   if (!ranks) WarnOfSingles(launched);

@@ -112,6 +112,13 @@ def test_each_record_is_used_once_in_an_epoch(fed):
     assert sum(fed, []) == list(range(103)) * 2
 
 
+def test_the_log_does_not_repeat_the_nets(capfd):
+    x, y = problem()
+    caffe.fit(message(NET), x, y, epochs=1, batch=10, solver=SGD)
+    said = capfd.readouterr().err
+    assert "Setting up" not in said and "needs backward" not in said and said.count("\n") < 40, said
+
+
 @pytest.mark.parametrize("batch", (1, 10, 103, 500))
 def test_each_record_is_evaluated_once(batch):
     x, y = problem()

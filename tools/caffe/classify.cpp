@@ -91,7 +91,8 @@ const CommandRegistrar<Classify> classify_registrar(
      .about = "Runs images, or the frames of a video or a camera, through a net for classification "
               "and prints the likeliest classes of each. Images that cannot be read are named, and "
               "the exit status is then 1.",
-     .examples = "caffe classify deploy.prototxt cat.jpg --weights=net.caffemodel "
+     .examples = "caffe classify photos_model cat.jpg\n"
+                 "caffe classify deploy.prototxt cat.jpg --weights=net.caffemodel "
                  "--mean_values=104,117,123\n"
                  "caffe classify deploy.prototxt photos/ --weights=net.caffemodel "
                  "--data=train_val.prototxt"});

@@ -121,7 +121,8 @@ const CommandRegistrar<Detect> detect_registrar(
      .about = "Runs images, or the frames of a video or a camera, through a detector that ends in "
               "a DetectionOutput layer (SSD, YOLO) and prints a line for each detection: image, "
               "class, score, and the box in pixels (left, top, right, bottom).",
-     .examples = "caffe detect deploy.prototxt street.jpg --weights=ssd.caffemodel "
+     .examples = "caffe detect boxes_model street.jpg --draw=found\n"
+                 "caffe detect deploy.prototxt street.jpg --weights=ssd.caffemodel "
                  "--mean_values=104,117,123\n"
                  "caffe detect deploy.prototxt --video=street.mp4 --weights=ssd.caffemodel "
                  "--draw=found"});

@@ -38,7 +38,7 @@ class FindLr : public Command {
   }
 
   void Run() override {
-    Require(!solver_.empty(), "--solver is missing; give the solver prototxt");
+    Require(!solver_.empty(), "--solver is missing; give a model's folder, or a solver prototxt");
     EnterFolderOfSolver(&solver_, {&svg_}, &weights_);
     if (!svg_.empty()) RequireOwnFile(svg_, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=");
     std::string net_file;
@@ -47,10 +47,13 @@ class FindLr : public Command {
     const bool wants_gpu = param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU;
     if (gpu_.empty() && wants_gpu) gpu_ = std::to_string(param.device_id());
     UseDevice(gpu_);
-    const RateTest test = FindRate(
-        param,
-        {.keep_all = false, .file = solver_, .net_file = net_file, .lenient = net_flags_.lenient},
-        test_);
+    const RateTest test = FindRate(param,
+                                   {.keep_all = false,
+                                    .file = solver_,
+                                    .net_file = net_file,
+                                    .lenient = net_flags_.lenient,
+                                    .logs_definitions = false},
+                                   test_);
     if (!svg_.empty()) {
       WriteFileAtomically(svg_, FormatRateTestSvg(test));
       LOG(INFO) << "The curve is in " << svg_;
@@ -73,7 +76,7 @@ const CommandRegistrar<FindLr> find_lr_registrar(
               "rises from --lowest_lr to --highest_lr, and shows where its loss falls fastest. "
               "Writes no "
               "snapshot.",
-     .examples = "caffe find-lr solver.prototxt\n"
+     .examples = "caffe find-lr photos_model\n"
                  "caffe find-lr solver.prototxt --iterations=300 --highest_lr=1 --svg=rates.svg"});
 
 }  // namespace

@@ -126,7 +126,8 @@ const CommandRegistrar<Test> test_registrar(
      .summary = "score a model",
      .about = "Runs batches of the net's TEST data through a model and prints the mean of "
               "each output, such as loss and accuracy.",
-     .examples = "caffe test lenet.prototxt --weights=lenet.caffemodel --iterations=100\n"
+     .examples = "caffe test photos_model\n"
+                 "caffe test lenet.prototxt --weights=lenet.caffemodel --iterations=100\n"
                  "caffe test lenet.prototxt --weights=lenet.caffemodel --iterations=all --gpu=0"});
 
 }  // namespace

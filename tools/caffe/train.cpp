@@ -61,7 +61,7 @@ class Train : public Command {
 
   void Run() override {
     AwaitSolver(effects_);
-    Require(!solver_.empty(), "--solver is missing; give the solver prototxt");
+    Require(!solver_.empty(), "--solver is missing; give a model's folder, or a solver prototxt");
     Require(
         snapshot_.empty() || weights_.empty(),
         "--snapshot and --weights are both given; give a snapshot to resume training or weights "
@@ -212,7 +212,8 @@ const CommandRegistrar<Train> train_registrar(
               .summary = "train or finetune a model",
               .about = "Trains the net that a solver prototxt names, from nothing, from weights or "
                        "from a snapshot.",
-              .examples = "caffe train solver.prototxt\n"
+              .examples = "caffe train photos_model\n"
+                          "caffe train solver.prototxt\n"
                           "caffe train solver.prototxt --weights=pretrained.caffemodel --gpu=0 "
                           "--set base_lr=0.001"});
 

@@ -321,7 +321,8 @@ void Solver::Impl::SolveFromHere() {
   SOLVER_LINE_IF(WARNING, parallel.is_root() && iter() > 0 && iter() >= param.max_iter())
       << "No iteration is left to train: this is iteration " << iter() << ", and max_iter is "
       << param.max_iter() << "; raise " << (param.has_max_epoch() ? "max_epoch" : "max_iter")
-      << " to train further";
+      << " to train further, in the solver or with --set "
+      << (param.has_max_epoch() ? "max_epoch" : "max_iter") << "=N";
   const int begin = iter();
   Step(std::max(0, param.max_iter() - iter()), /*ends_solve=*/true);
   checkpoints->CheckWeights(iter(), iteration->has_updated());
