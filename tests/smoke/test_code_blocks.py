@@ -164,6 +164,19 @@ def test_code_is_in_fences(page):
             f"{page.name}:{number}: an indented block; put it between ```LANGUAGE and ```"
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "course"], ids=lambda path: path.name)
+def test_lessons_need_nothing_that_they_do_not_show(page):
+    """A reader types what the page shows, so no lesson may depend on a hidden setup."""
+    assert not BEFORE.search(page.read_text(encoding="utf-8"))
+
+
+def test_lessons_do_not_share_folders():
+    """A reader does them in one clone, and `make_scenes.py` and `caffe new` refuse a folder that exists."""
+    made = [name for page in PAGES if page.parent.name == "course"
+            for name in re.findall(r"make_scenes\.py (\S+)|caffe new \S+ --output=(\w+)", page.read_text(encoding="utf-8"))]
+    assert len(made) == len(set(made)) and len(made) >= 5
+
+
 @pytest.mark.parametrize("block, error", [
     ("python\nx = 1\nassert x == 2, f'x is {x}'", "x is 1"), ("prototxt\nlayer { nome: 'x' }", "page.md:4: neither"),
     ("prototxt\nbase_lr: 'x'", "neither"), ("cpp\nint f() { return g(); }", "page.md:4"), ("sh run\nfalse | true", "page.md:4"),

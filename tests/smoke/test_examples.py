@@ -234,6 +234,24 @@ def test_scenes_without_the_packages_are_a_line(tmp_path, missing):
     assert "(not here); run it with /usr/bin/python3 and Debian's packages: apt-get install python3-numpy python3-pil" in done.stderr
 
 
+def test_scenes_of_single_objects_are_a_folder_for_each_class(tmp_path):
+    def draw(*options):
+        return subprocess.run([sys.executable, ROOT / "scripts/make_scenes.py", tmp_path / "photos", *options], check=False,
+                              capture_output=True, text=True)
+
+    done = draw("--classes=disc,star", "--images=2", "--side=32")
+    assert done.returncode == 0 and "2 images of each of 2 classes" in done.stdout
+    made = sorted(tmp_path.glob("photos/*/*.png"))
+    assert [f"{path.parent.name}/{path.name}" for path in made] == [f"{kind}/0000{number}.png" for kind in ("disc", "star") for number in (0, 1)]
+    assert len({path.read_bytes() for path in made}) == 4 and PIL.Image.open(made[0]).size == (32, 32)
+
+    again = draw("--classes=star,cross")
+    assert again.returncode == 1 and again.stderr.endswith("star already exists; choose another folder or delete this one\n")
+    assert not (tmp_path / "photos/cross").exists()
+    wrong = draw("--classes=disc,cube")
+    assert wrong.returncode == 2 and "there is no class 'cube'; the classes are disc, square, triangle, cross, star" in wrong.stderr
+
+
 def test_the_recipe_for_boxes_finds_scenes_it_has_not_seen(workplace, tmp_path):
     """Nine of ten things, by the weights of examples/recipes/boxes; its net is what `caffe new` writes today."""
     scenes = tmp_path / "scenes"
