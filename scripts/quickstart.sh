@@ -149,7 +149,13 @@ Test accuracy: $accuracy
 Digits:        $digits
 Weights:       $weights
 
-What to try next:
+What to try next, with a folder of photographs for each class (photos/cat/1.jpg, photos/dog/1.jpg):
+  export PATH="$PWD/build/tools:\$PATH"
+  caffe new photos              # imports them, picks a net, writes the folder photos_model
+  caffe train photos_model
+  caffe evaluate photos_model   # accuracy, confusions and the worst mistakes, as one HTML page
+
+Or with the digits:
   docs/getting_started.md                        # a net of your own
   PYTHONPATH=$PWD/python /usr/bin/python3 -c 'import caffe'   # README has an example
   build/tools/caffe plan examples/mnist/lenet_train_test.prototxt         # how the net was compiled

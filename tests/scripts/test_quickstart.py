@@ -65,6 +65,10 @@ def test_trains_and_says_what_came_of_it(clone):
     assert "iteration 10000: test accuracy 0.97" in done.stdout
     assert "Test accuracy: 0.9875" in done.stdout
     assert "Weights:       examples/mnist/lenet_iter_10000.caffemodel" in done.stdout
+    lines = [line.split("#")[0].strip() for line in done.stdout.splitlines()]
+    assert [line for line in lines if line.startswith(("caffe new", "caffe train", "caffe evaluate"))] == \
+        ["caffe new photos", "caffe train photos_model", "caffe evaluate photos_model"]
+    assert any(line.startswith("export PATH=") and line.endswith("/build/tools:$PATH\"") for line in lines)
     assert "\r" not in done.stdout  # progress is only for terminals
 
 
