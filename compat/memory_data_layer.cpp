@@ -22,7 +22,7 @@ template <typename Dtype>
 void MemoryDataLayer<Dtype>::AddDatumVector(const vector<Datum>& datum_vector) {
   const int n = static_cast<int>(datum_vector.size());
   Require(n > 0 && n % batch_size() == 0, "AddDatumVector: ", n,
-          " images are no positive multiple of batch_size ", batch_size());
+          " images are not a positive multiple of batch_size ", batch_size());
   DataTransformer<float> transformer(this->layer_param_.transform_param(), this->phase_);
   transformer.InitRand();
   Blob<float> images(n, channels(), height(), width());

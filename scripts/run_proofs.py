@@ -243,7 +243,7 @@ def minutes_of(text):
     with contextlib.suppress(ValueError):
         if float(text) >= 0:  # also rejects nan
             return float(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is no number of minutes from 0 up")
+    raise argparse.ArgumentTypeError(f"'{text}' is not a number of minutes from 0 up")
 
 
 def parse():

@@ -77,7 +77,7 @@ int ParseLabel(const std::string& text, const std::string& place, const char* ad
   int label = 0;
   const char* end = text.data() + text.size();
   const auto [parsed, error] = std::from_chars(text.data(), end, label);
-  Require(error == std::errc() && parsed == end, place, ": '", text, "' is no class index; ",
+  Require(error == std::errc() && parsed == end, place, ": '", text, "' is not a class index; ",
           advice);
   return label;
 }

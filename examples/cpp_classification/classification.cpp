@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
     caffe::InitLog();
     Classifier classifier(argv[1], argv[2], argv[3], argv[4]);
     const cv::Mat image = cv::imread(argv[5]);
-    caffe::Require(!image.empty(), argv[5], ": is no image that OpenCV can read");
+    caffe::Require(!image.empty(), argv[5], ": is not an image that OpenCV can read");
     for (const Prediction& prediction : classifier.Classify(image)) {
       std::printf("%.4f - \"%s\"\n", prediction.confidence, prediction.label.c_str());
     }

@@ -55,6 +55,6 @@ def assignments(changes, fields, options):
     # The solver's own fields come first: one of them may name the net that others change.
     for path, value in {**fields, **(changes or {})}.items():
         if not isinstance(path, str):
-            raise TypeError(f"set: {path!r:.80} is no name of a field")
+            raise TypeError(f"set: {path!r:.80} is not a name of a field")
         texts.append(f"{path}={_text(path, value)}".encode("utf-8", "surrogateescape"))
     return texts

@@ -13,7 +13,7 @@ def read_names(file):
     except OSError as error:
         raise IoError(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise InvalidArgument(f"{file}: is no text in UTF-8 ({error.reason} at byte {error.start})") from None
+        raise InvalidArgument(f"{file}: is not text in UTF-8 ({error.reason} at byte {error.start})") from None
     if not file.endswith(".prototxt"):
         return [line.strip() for line in text.splitlines() if line.strip()]
     names = caffe_pb2.LabelMap()

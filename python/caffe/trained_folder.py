@@ -36,7 +36,7 @@ class ModelFolder:
         self.path = os.fsdecode(path)
         self.deploy = os.path.join(self.path, "deploy.prototxt")
         if not os.path.isfile(self.deploy):
-            raise InvalidArgument(f"{self.path}: is no folder with a deploy.prototxt, so it holds no model; `caffe new` makes one of images")
+            raise InvalidArgument(f"{self.path}: is not a folder with a deploy.prototxt, so it holds no model; `caffe new` makes one of images")
         card = _card(self.path)
         self.weights = _weights(self.path, card)
         info = os.path.join(self.path, "model_info.prototxt")
@@ -57,7 +57,7 @@ class ModelFolder:
         "classes" of a net for pixels: all that occur, with their "share" of the pixels
         "detections": with a "score" of `threshold` or more, "xmin", "ymin", "xmax" and "ymax"
 
-        Raises IoError for a file that is no image.
+        Raises IoError for a file that is not an image.
         """
         if top < 1:
             raise InvalidArgument(f"top is {top}; give 1 or more classes")

@@ -76,7 +76,8 @@ Definition::Definition(const py::object& argument, const std::string& what,
 template <typename Message>
 Message Definition::Parse() const {
   Message message;
-  Require(message.ParsePartialFromString(bytes_), kMessageName, " is no ", message.GetTypeName());
+  Require(message.ParsePartialFromString(bytes_), kMessageName, " is not a ",
+          message.GetTypeName());
   return message;
 }
 

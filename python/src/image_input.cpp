@@ -16,7 +16,7 @@ struct SizedInput {
 std::unique_ptr<SizedInput> Make(const py::object& info, int channels, int height, int width) {
   ModelInfo message;
   const auto bytes = py::cast<std::string>(info.attr("SerializePartialToString")());
-  Require(message.ParseFromString(bytes), "ImageInput: info is no ModelInfo");
+  Require(message.ParseFromString(bytes), "ImageInput: info is not a ModelInfo");
   Require(height > 0 && width > 0, "ImageInput: height is ", height, " and width ", width,
           "; give positive numbers of pixels");
   return std::unique_ptr<SizedInput>(

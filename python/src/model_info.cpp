@@ -18,7 +18,7 @@ void BindModelInfo(py::module_& module) {
       "_describe_model",
       [](const std::string& bytes) {
         NetParameter param;
-        Require(param.ParseFromString(bytes), "model_info: this message is no NetParameter");
+        Require(param.ParseFromString(bytes), "model_info: this message is not a NetParameter");
         return py::bytes(DescribeModel(param).SerializeAsString());
       },
       py::arg("net"));

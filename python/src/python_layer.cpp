@@ -252,7 +252,7 @@ class PythonLayer final : public Layer, public DataSupply {
     const py::object base = py::type::of<LayerView>();
     if (!PyType_Check(type.ptr()) || PyObject_IsSubclass(type.ptr(), base.ptr()) != 1) {
       throw InvalidArgument(
-          StrCat(ClassName(), " is no subclass of caffe.Layer; derive it from that"));
+          StrCat(ClassName(), " is not a subclass of caffe.Layer; derive it from that"));
     }
     for (const char* method : {"setup", "reshape", "forward"}) {
       Require(py::hasattr(type, method), ClassName(), " has no method ", method,

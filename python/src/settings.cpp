@@ -128,7 +128,7 @@ void BindSettings(py::module_& module) {
       },
       py::arg("file"),
       "Loads a shared library with layers for the rest of the process and returns their types. "
-      "Raises InvalidArgument for one that is no plug-in of this version, or whose types are "
+      "Raises InvalidArgument for one that is not a plug-in of this version, or whose types are "
       "taken.");
   module.def("layer_type_list", LayerRegistry::LayerTypeList,
              "Names of the layer types, sorted: what a layer's `type` may be.");

@@ -165,7 +165,7 @@ TEST_F(DetectNetTransformerTest, TurnsColoursAndBoxesWithinTheirBounds) {
 
 TEST_F(DetectNetTransformerTest, RefusesWhatCannotBe) {
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make("stride: 5", ""); }),
-              HasSubstr("16 x 8 is no whole number of cells of 5"));
+              HasSubstr("16 x 8 is not a whole number of cells of 5"));
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make("", "scale_min: 2"); }),
               HasSubstr("scale_min is 2 and scale_max 1"));
   EXPECT_THAT(ErrorText<InvalidArgument>([&] {

@@ -249,7 +249,7 @@ TEST_F(CompactionTest, ALinkAndPermissionsStay) {
             fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_write);
 }
 
-// The environment names, by mistake, a text that is no cache.
+// The environment names, by mistake, a text that is not a cache.
 TEST_F(CompactionTest, WhatItCannotReadStays) {
   std::filesystem::create_directories(folder_.path("a/b"));
   const std::string text(3000, '\n');

@@ -60,7 +60,7 @@ TEST_F(SecretFileTest, WhatOthersCanReadOrChooseIsRefused) {
   std::ofstream(folder_.path("empty")).put('\n');
   ::chmod(folder_.path("empty").c_str(), 0600);
   EXPECT_THAT(ErrorOf(folder_.path("empty")), HasSubstr("is empty"));
-  EXPECT_THAT(ErrorOf(folder_.path("")), HasSubstr("is no file"));
+  EXPECT_THAT(ErrorOf(folder_.path("")), HasSubstr("is not a file"));
   EXPECT_THAT(ErrorOf("/proc/no/secret"), HasSubstr("CAFFE_SECRET"));
 }
 

@@ -195,13 +195,14 @@ TEST(TcpCommunicator, TellsTypesOfTravelThatDiffer) {
 
 TEST(TcpCommunicator, AnErrorOfOneRankReachesAll) {
   const auto errors = RunRanks(3, [](Communicator& communicator) {
-    if (communicator.rank() == 1) throw InvalidArgument("a record is no image");
+    if (communicator.rank() == 1) throw InvalidArgument("a record is not an image");
     double number = 1;
     communicator.AllReduceSum({&number, 1});
   });
-  EXPECT_EQ(errors[1], "a record is no image");
+  EXPECT_EQ(errors[1], "a record is not an image");
   for (const int rank : {0, 2}) {
-    EXPECT_THAT(errors[rank], AllOf(HasSubstr("rank 1 (host "), HasSubstr("a record is no image")));
+    EXPECT_THAT(errors[rank],
+                AllOf(HasSubstr("rank 1 (host "), HasSubstr("a record is not an image")));
   }
 }
 

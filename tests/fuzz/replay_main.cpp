@@ -72,7 +72,7 @@ std::vector<std::string> ReadDictionary(const std::string& path) {
   return words;
 }
 
-// Changes inputs at random. It gets no coverage feedback, so it is no substitute for libFuzzer.
+// Changes inputs at random. It gets no coverage feedback, so it is not a substitute for libFuzzer.
 class Mutator {
  public:
   Mutator(const Arguments& arguments, std::vector<std::string> inputs)

@@ -71,7 +71,7 @@ TEST(PluginTest, ThatThrowsWhileLoadingIsRefused) {
 
 TEST(PluginTest, MustBeALibrary) {
   const testing::TemporaryFolder folder;
-  std::ofstream(folder.path("text.so")) << "This is no library.";
+  std::ofstream(folder.path("text.so")) << "This is not a library.";
   std::ofstream(folder.path("empty.so"));
   for (const char* name : {"text.so", "empty.so"}) {
     ExpectRefused(folder.path(name), "None",

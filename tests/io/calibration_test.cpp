@@ -47,8 +47,8 @@ TEST_F(CalibrationTest, ReadsWhatCaffeCalibrateWrites) {
 }
 
 TEST_F(CalibrationTest, SaysWhatIsWrong) {
-  EXPECT_THAT(ErrorOf("no JSON"), HasSubstr("is no calibration file"));
-  EXPECT_THAT(ErrorOf("[1, 2]"), HasSubstr("is no calibration file"));
+  EXPECT_THAT(ErrorOf("no JSON"), HasSubstr("is not a calibration file"));
+  EXPECT_THAT(ErrorOf("[1, 2]"), HasSubstr("is not a calibration file"));
   EXPECT_THAT(ErrorOf(R"({"format": "other 7"})"),
               AllOf(HasSubstr("its format is 'other 7' and should be 'cortado calibration 1'"),
                     HasSubstr("caffe calibrate")));

@@ -35,8 +35,8 @@ TEST(DataInputsTest, ReadsDimensions) {
   EXPECT_THAT(ParseBlobDims(""), SizeIs(0));
   const auto parse = [](const char* text) { return [text] { ParseBlobDims(text); }; };
   EXPECT_THAT(ErrorText<InvalidArgument>(parse("2,3")), HasSubstr("'2,3' names no blob"));
-  EXPECT_THAT(ErrorText<InvalidArgument>(parse("x=2,0")), HasSubstr("'0' is no positive dim"));
-  EXPECT_THAT(ErrorText<InvalidArgument>(parse("x=2,3x")), HasSubstr("'3x' is no positive"));
+  EXPECT_THAT(ErrorText<InvalidArgument>(parse("x=2,0")), HasSubstr("'0' is not a positive dim"));
+  EXPECT_THAT(ErrorText<InvalidArgument>(parse("x=2,3x")), HasSubstr("'3x' is not a positive"));
   EXPECT_THAT(ErrorText<InvalidArgument>(parse("x=")), HasSubstr("'x='"));
 }
 

@@ -115,7 +115,7 @@ TEST_F(DetectionFilesTest, SaysWhatIsWrong) {
   Write("sizes.txt", "7 100 200\n8 50\n");
   refuses("sizes.txt:2: '8 50' is not an image's name, height and width");
   param_.set_output_directory(folder_ / "sizes.txt");
-  refuses("is no folder");
+  refuses("is not a folder");
 }
 
 TEST_F(DetectionFilesTest, MakesTheFolder) {

@@ -116,7 +116,7 @@ TEST_F(OverridesTest, RefusesPathsThatAreNone) {
   EXPECT_THAT(Error("net_param.layer.type=A"), HasSubstr("'layer' is a list; give an element's"));
   EXPECT_THAT(Error("net_param.layer[9].type=A"), HasSubstr("'layer' has 3 elements"));
   EXPECT_THAT(Error("base_lr.x=1"), HasSubstr("'base_lr' is of type float and has no fields"));
-  EXPECT_THAT(Error("base_lr[0]=1"), HasSubstr("'base_lr' is no list"));
+  EXPECT_THAT(Error("base_lr[0]=1"), HasSubstr("'base_lr' is not a list"));
   EXPECT_THAT(Error("net_param=1"), HasSubstr("'net_param' is a NetParameter; set one of its"));
 }
 

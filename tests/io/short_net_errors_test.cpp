@@ -53,8 +53,8 @@ TEST_F(ShortNetErrorsTest, IncludesThatAreNotThere) {
   Write("blocks.prototxt", "include: 'none.prototxt'");
   EXPECT_THAT(ErrorOf<IoError>("include: 'blocks.prototxt'"),
               HasSubstr("No such file or directory; included at " + Path() + ":1:1\n"));
-  ExpectError("include: '.'", "1:1", " is no file that can be included");
-  ExpectError("include: ''", "1:1", "is no name of a file");
+  ExpectError("include: '.'", "1:1", " is not a file that can be included");
+  ExpectError("include: ''", "1:1", "is not a name of a file");
   ExpectError("include: 3", "1:1", "include takes the name of a file between quotes");
   ExpectError("include { phase: TRAIN } use { }", "1:1", "include takes the name of a file");
 }
@@ -129,7 +129,7 @@ TEST_F(ShortNetErrorsTest, WrongBlocks) {
   ExpectError("block { name: 'b' argument { name: 'in2' } layer { } }", "1:19",
               "an argument cannot be called 'in2'");
   ExpectError("block { name: 'b' argument { name: '2' } layer { } }", "1:19",
-              "'2' is no name of an argument");
+              "'2' is not a name of an argument");
   ExpectError("block { name: 'b' argument { named: '2' } layer { } }", "1:30",
               "an argument has no field 'named'");
 }
@@ -174,7 +174,7 @@ TEST_F(ShortNetErrorsTest, WrongRepetitions) {
                 "3:49", std::string("repeat is ") + repeat + "; give 1 to 100000");
   }
   ExpectError(std::string(kBlock) + "use { block: 'b' name: 'u' bottom: 'x' width: 1 repeat: x }",
-              "3:49", "'repeat' is x, which is no whole number");
+              "3:49", "'repeat' is x, which is not a whole number");
 }
 
 TEST_F(ShortNetErrorsTest, NamesThatAreThereTwice) {

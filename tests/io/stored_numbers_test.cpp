@@ -111,7 +111,7 @@ TEST_F(StoredNumbersTest, ReadsOldLayers) {
   EXPECT_EQ(Values(*OriginIn(weights)), floats);
 }
 
-// Protobuf joins the pieces, so they are no single region of the file.
+// Protobuf joins the pieces, so they are not a single region of the file.
 TEST_F(StoredNumbersTest, NumbersInPiecesAreReadIntoTheMessage) {
   const std::string blob = weights_->SerializeAsString() + weights_->SerializeAsString();
   const auto field = [](int number, const std::string& message) {

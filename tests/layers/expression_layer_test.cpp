@@ -57,7 +57,7 @@ TEST(ExpressionLayerTest, ErrorsShowThePlace) {
       {"x $ 2", "expected an operator, not '$'", "x $ 2", "  ^"},
       {"\xC3\xA9 * x", "expected a number, a name or '(', not '\xC3\xA9'", "\xC3\xA9 * x", "^"},
       {"x * \xC3\xA9", "expected a number, a name or '(', not '\xC3\xA9'", "x * \xC3\xA9", "    ^"},
-      {"x ** 2", "'**' is no operator; write '^'", "x ** 2", "  ^"},
+      {"x ** 2", "'**' is not an operator; write '^'", "x ** 2", "  ^"},
       {"x = 2", "'=' compares nothing; write '=='", "x = 2", "  ^"},
       {"1 < x < 2", "comparisons cannot follow each other; write (a < b) * (b < c)", "1 < x < 2",
        "      ^"},

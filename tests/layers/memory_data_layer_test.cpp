@@ -60,7 +60,7 @@ TEST_F(MemoryDataLayerTest, RefusesPartsOfABatchAndForwardWithoutData) {
     LayerOf(net).Reset(&value, &value, 1);
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_NE(std::string(error.what()).find("1 items are no positive multiple of batch_size"),
+    EXPECT_NE(std::string(error.what()).find("1 items are not a positive multiple of batch_size"),
               std::string::npos)
         << error.what();
   }

@@ -37,7 +37,7 @@ TEST(NmsTest, FindsPeaksBetweenPixels) {
   // A peak that leans to the right and down; one at the edge and a low one do not count.
   at(0, 4, 5) = 0.8f, at(0, 4, 6) = 0.6f, at(0, 5, 5) = 0.2f, at(0, 3, 3) = -9;
   at(0, 0, 9) = 1, at(0, 7, 10) = 0.3f;
-  // Two equal neighbours are no peak; the first two of three others count.
+  // Two equal neighbours are not a peak; the first two of three others count.
   at(1, 1, 1) = at(1, 1, 2) = 0.9f;
   at(1, 1, 6) = 0.5f, at(1, 1, 10) = 0.7f, at(1, 7, 7) = 0.9f;
   net->Forward();

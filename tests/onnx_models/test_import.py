@@ -239,7 +239,7 @@ def test_another_batch(case):
     assert all(len(layer.param) == 1 for layer in net.definition.layer if layer.type == "Parameter")
 
 
-# Padding that is no part of the pooling that follows, and an x that is multiplied twice.
+# Padding that is not part of the pooling that follows, and an x that is multiplied twice.
 _APART = {
     "crops": [_node("Pad", "x p", "q"), _node("AveragePool", "q", kernel_shape=[2, 2])],
     "ceil mode": [_node("Pad", "x r", "q"), _node("AveragePool", "q", kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)],
@@ -353,7 +353,7 @@ def test_a_root_mean_square():
 # Nodes, the input's shape, weights, the error's text.
 REFUSED = {
     "an operator without a layer": ([_node("Atan", "x")], (2, 3), [], r"node 'n_Atan' \(Atan\): there is no layer for Atan"),
-    "weights that are computed": ([_node("Exp", "x", "w"), _node("Gemm", "x w", transB=1)], (3, 3), [], "weights are no constant"),
+    "weights that are computed": ([_node("Exp", "x", "w"), _node("Gemm", "x w", transB=1)], (3, 3), [], "weights are not constant"),
     "a vector from the left": ([_node("MatMul", "w x")], (3, 3), [("w", _draw(3))], r"factors of shapes \(3,\) and \(3, 3\)"),
     "padding behind only": ([_node("Conv", "x w", pads=[0, 0, 2, 2])], (1, 2, 8, 8), [("w", _draw(3, 2, 3, 3))],
                             "padding of 0 before and 2 behind"),

@@ -17,8 +17,8 @@ def test_names_of_files(name, expected):
 
 
 @pytest.mark.parametrize("call, said", [
-    ("numpy", "is no call"), ("numpy:zeros(open('x'))", "is no call"), ("numpy:a.b()", "is no call"), ("numpy:f(**{})", "is no call"),
-    ("a b:f()", "is no call"), ("nowhere.at.all:f()", "No module named 'nowhere'"), ("numpy:nothing()", "module numpy has no 'nothing'"),
+    ("numpy", "is not a call"), ("numpy:zeros(open('x'))", "is not a call"), ("numpy:a.b()", "is not a call"), ("numpy:f(**{})", "is not a call"),
+    ("a b:f()", "is not a call"), ("nowhere.at.all:f()", "No module named 'nowhere'"), ("numpy:nothing()", "module numpy has no 'nothing'"),
     ("numpy:zeros(shape='x')", "--module=numpy:zeros(shape='x'): ")])
 def test_calls_that_are_refused(call, said):
     with pytest.raises(caffe.InvalidArgument) as raised:

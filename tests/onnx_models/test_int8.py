@@ -237,8 +237,8 @@ def test_files_go_round(calibration, tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("{", "is no calibration file"),
-    ("[" * 100000, "is no calibration file"),
+    ("{", "is not a calibration file"),
+    ("[" * 100000, "is not a calibration file"),
     ("[]", "its format should be 'cortado calibration 1'"),
     ('{"format": "cortado calibration 1", "ranges": {"a": [1, 2]}}', "two numbers, with 0 between them"),
     ('{"format": "cortado calibration 1", "ranges": {"a": [-1, "x"]}}', "two numbers, with 0 between them"),

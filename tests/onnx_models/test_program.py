@@ -138,11 +138,11 @@ def test_tolerances_are_numbers(tmp_path, tolerance):
 
 
 @pytest.mark.parametrize("write, text", [
-    (lambda file: np.save(file, np.zeros((2, 3, 8, 8))), "is no file of arrays by input; write it with numpy.savez"),
-    (lambda file: file.write(b"PK\3\4broken"), "is no file of arrays by input"),
-    (lambda file: file.write(b"text"), "is no file of arrays by input"),
-    (lambda file: file.write(b""), "is no file of arrays by input"),
-    (lambda file: np.savez(file, data=np.array([{}], object)), "is no file of arrays by input"),
+    (lambda file: np.save(file, np.zeros((2, 3, 8, 8))), "is not a file of arrays by input; write it with numpy.savez"),
+    (lambda file: file.write(b"PK\3\4broken"), "is not a file of arrays by input"),
+    (lambda file: file.write(b"text"), "is not a file of arrays by input"),
+    (lambda file: file.write(b""), "is not a file of arrays by input"),
+    (lambda file: np.savez(file, data=np.array([{}], object)), "is not a file of arrays by input"),
     (lambda file: np.savez(file, data=np.zeros((1, 3, 8, 8))), "input 'data' has shape (1, 3, 8, 8); it must be (2, 3, 8, 8)"),
     (lambda file: np.savez(file, data=np.array(["a"])), "the array for input 'data' is not of numbers"),
     (lambda file: os.remove(file.name), "inputs.npz: No such file or directory"),

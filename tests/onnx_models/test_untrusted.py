@@ -59,8 +59,8 @@ def test_weights_beside_the_model(folder):
     ("../secret", "outside of the model's folder"), ("inner/../../secret", "outside of the model's folder"),
     ("link", "outside of the model's folder"), ("way/secret", "outside of the model's folder"),
     ("{}/secret", "weights must be next to the model, with relative names"), ("/etc/passwd", "with relative names"),
-    ("", "with relative names"), ("a\0b", "with relative names"), ("inner", "which is no file"), (".", "which is no file"),
-    ("fifo", "which is no file"), ("absent", "which is not there"),
+    ("", "with relative names"), ("a\0b", "with relative names"), ("inner", "which is not a file"), (".", "which is not a file"),
+    ("fifo", "which is not a file"), ("absent", "which is not there"),
 ])
 def test_weights_elsewhere(folder, location, text):
     with pytest.raises(caffe.InvalidArgument, match=text):
@@ -107,7 +107,7 @@ def test_a_model_that_ends_or_halts_the_process(tmp_path, monkeypatch, program, 
 def test_names_that_are_no_texts(tmp_path):
     data = _model().SerializeToString().replace(b"product", b"prod\xffct")
     (tmp_path / "net.onnx").write_bytes(data)
-    with pytest.raises(caffe.InvalidArgument, match="is no UTF-8"):
+    with pytest.raises(caffe.InvalidArgument, match="is not UTF-8"):
         caffe.onnx.import_model(tmp_path / "net.onnx")
 
 

@@ -23,9 +23,9 @@
 namespace caffe {
 namespace {
 
+using ::testing::AllOf;
 using testing::CountOps;
 using testing::ErrorText;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -296,10 +296,11 @@ TEST(AssignPrecisionTest, ScoresThatALossReadsAreStoredInFloat) {
 
 TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
   for (const char* name : {"fuse-epilogue", "plan-memory"}) {
-    EXPECT_THAT(ErrorText<InvalidArgument>([&] { Reusing(ConvRelu(), {name}); }),
-                AllOf(HasSubstr(StrCat("'", name, "' is no pass that can be disabled; those are: ",
-                                       "capture-graph, fold-constants, fuse, fuse-epilogues, ")),
-                      HasSubstr(", pair-convolutions, "), HasSubstr(", concat-in-place")));
+    EXPECT_THAT(
+        ErrorText<InvalidArgument>([&] { Reusing(ConvRelu(), {name}); }),
+        AllOf(HasSubstr(StrCat("'", name, "' is not a pass that can be disabled; those are: ",
+                               "capture-graph, fold-constants, fuse, fuse-epilogues, ")),
+              HasSubstr(", pair-convolutions, "), HasSubstr(", concat-in-place")));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }

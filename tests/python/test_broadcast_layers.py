@@ -138,7 +138,7 @@ def test_cast_stores_its_top_in_the_type(write):
 
 
 def test_cast_to_bytes_is_refused(run_layer):
-    with pytest.raises(caffe.InvalidArgument, match="type is INT8, which is no type of numbers; use FP32, FP16, BF16 or FP64"):
+    with pytest.raises(caffe.InvalidArgument, match="type is INT8, which is not a type of numbers; use FP32, FP16, BF16 or FP64"):
         run_layer("layer { name: 'l' type: 'Cast' bottom: 'x0' top: 'y' cast_param { type: INT8 } }", np.zeros(3))
 
 

@@ -10,7 +10,7 @@ from caffe import _output
 
 @pytest.mark.parametrize("work, status, said", [
     ("pass", 0, ""),
-    ("raise caffe.InvalidArgument('x.png: is no image')", 1, "caffe new: x.png: is no image\n"),
+    ("raise caffe.InvalidArgument('x.png: is not an image')", 1, "caffe new: x.png: is not an image\n"),
     ("open('/none/x')", 1, "caffe new: /none/x: No such file or directory\n"),
     ("open(b'/none/caf\\xe9.partial', 'w')", 1, "caffe new: /none/caf\\udce9: No such file or directory\n"),
     ("raise KeyboardInterrupt", -2, "caffe new: interrupted\n"),

@@ -81,7 +81,7 @@ class TestClasses:
             evaluation.calibration([0.5, np.nan], [True, False])
         with pytest.raises(caffe.InvalidArgument, match="bins is 0; give 1 or more"):
             evaluation.calibration([0.5], [True], bins=0)
-        with pytest.raises(caffe.InvalidArgument, match="labels and scores are no arrays of numbers"):
+        with pytest.raises(caffe.InvalidArgument, match="labels and scores are not arrays of numbers"):
             evaluation.score_classes(["a", "b"], np.eye(2))
         with pytest.raises(caffe.InvalidArgument, match="item 0 has the label nan"):
             evaluation.score_classes([np.nan, 1], np.eye(2))

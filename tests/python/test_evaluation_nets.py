@@ -266,7 +266,7 @@ class TestPages:
         page = evaluation.evaluate(evaluation.open_subject(write(f"""layer {{ name: 'data' type: 'HDF5Data' top: 'data' top: 'label'
             hdf5_data_param {{ source: '{tmp_path}/list.txt' batch_size: 2 }} }}
             layer {{ name: 'loss' type: 'SoftmaxWithLoss' bottom: 'data' bottom: 'label' top: 'loss' }}"""))).page()
-        assert "the net's input is no image" in page.replace("&#39;", "'")
+        assert "the net's input is not an image" in page.replace("&#39;", "'")
 
 
 def test_masks_cover_a_grey_image_with_the_colours_of_classes():

@@ -114,7 +114,7 @@ def test_weights_of_a_solver_that_names_only_a_folder(folder):
 
 
 def test_folders_without_a_model(folder, tmp_path):
-    with pytest.raises(caffe.InvalidArgument, match="is no folder with a deploy.prototxt, so it holds no model"):
+    with pytest.raises(caffe.InvalidArgument, match="is not a folder with a deploy.prototxt, so it holds no model"):
         caffe.ModelFolder(tmp_path)
     with pytest.raises(caffe.InvalidArgument, match=f"holds no weights yet; train the model: caffe train {tmp_path}"):
         caffe.ModelFolder(folder("net_best.solverstate"))

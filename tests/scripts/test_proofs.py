@@ -33,8 +33,8 @@ def test_the_script_shows_its_plan_and_its_options():
 
 
 @pytest.mark.parametrize("options, why", [
-    (["--depth", "-5"], "'-5' is no number of minutes from 0 up"), (["--depth", "nan"], "'nan' is no number of minutes"),
-    (["--depth", "long"], "'long' is no number of minutes"), (["--dept", "15"], "unrecognized arguments: --dept")])
+    (["--depth", "-5"], "'-5' is not a number of minutes from 0 up"), (["--depth", "nan"], "'nan' is not a number of minutes"),
+    (["--depth", "long"], "'long' is not a number of minutes"), (["--dept", "15"], "unrecognized arguments: --dept")])
 def test_options_that_would_choose_something_else_are_refused(tree, options, why):
     status, said = run(tree, "--plan", *options)
     assert status == 2 and why in said, said

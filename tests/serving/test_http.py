@@ -91,12 +91,12 @@ def test_numbers_that_json_has_not(client):
 
 
 @pytest.mark.parametrize("message, text", [
-    ("", "the body is no JSON"),
-    ("[]", "the body is no JSON object"),
-    ("[" * 100000, "the body is no JSON"),
+    ("", "the body is not valid JSON"),
+    ("[]", "the body is not a JSON object"),
+    ("[" * 100000, "the body is not valid JSON"),
     ("{}", "the request has no list 'inputs'"),
     ({"inputs": []}, "the request has no list 'inputs'"),
-    ({"inputs": [7]}, "inputs[0] is no JSON object"),
+    ({"inputs": [7]}, "inputs[0] is not a JSON object"),
     ({"inputs": [tensor(name="date")]}, "input 'date' is none of the model; it has data"),
     ({"inputs": [TENSOR, TENSOR]}, "input 'data' is given twice"),
     ({"inputs": [tensor(datatype="BYTES")]}, "datatype is BYTES; give one of FP32"),
@@ -108,31 +108,31 @@ def test_numbers_that_json_has_not(client):
     ({"inputs": [tensor(shape=[0, 2, 3, 3], data=[])]}, "the shape is [0, 2, 3, 3]; the model takes"),
     ({"inputs": [tensor(shape=[10 ** 15, 2, 3, 3])]}, "has 18 numbers; its shape [1000000000000000, 2, 3, 3] says 18000000000000000"),
     ({"inputs": [tensor(data=[0] * 17)]}, "has 17 numbers; its shape [1, 2, 3, 3] says 18"),
-    ({"inputs": [tensor(data=["0"] * 18)]}, "cannot read its data: they are no numbers"),
+    ({"inputs": [tensor(data=["0"] * 18)]}, "cannot read its data: they are not numbers"),
     ({"inputs": [tensor(data=[[0] * 9, [0] * 8])]}, "cannot read its data"),
     ({"inputs": [tensor(data=[None] * 18)]}, "cannot read its data"),
     ({"inputs": [tensor(data={"a": 1})]}, "cannot read its data"),
     ({"inputs": [tensor(data=None)]}, "cannot read its data"),
     ({"inputs": [{key: value for key, value in TENSOR.items() if key != "data"}]}, "has neither data nor binary_data_size"),
-    ({"inputs": [tensor(parameters=7)]}, "parameters is no JSON object"),
+    ({"inputs": [tensor(parameters=7)]}, "parameters is not a JSON object"),
     ({"inputs": [tensor(parameters={"binary_data_size": 72})]}, "binary_data_size is 72, but 0 bytes are left in the body"),
     ({"inputs": [tensor(parameters={"binary_data_size": -4})]}, "binary_data_size is -4; give a whole number from 0 on"),
-    ({"inputs": [tensor(datatype="INT8", data=[300] + [0] * 17)]}, "300 is no int8, which takes whole numbers from -128 to 127"),
-    ({"inputs": [tensor(datatype="INT8", data=[3.5] * 18)]}, "3.5 is no int8"),
-    ({"inputs": [tensor(datatype="UINT8", data=[-1] * 18)]}, "-1 is no uint8, which takes whole numbers from 0 to 255"),
-    ({"inputs": [tensor(datatype="UINT64", data=[-1] * 18)]}, "-1 is no uint64"),
-    ({"inputs": [tensor(datatype="INT64", data=[2 ** 63] * 18)]}, "9223372036854775808 is no int64"),
-    ({"inputs": [tensor(datatype="INT64", data=[2.0 ** 63] * 18)]}, "9.223372036854776e+18 is no int64"),
-    ({"inputs": [tensor(datatype="BOOL", data=[7] * 18)]}, "7 is no bool, which takes 0 and 1"),
-    ({"inputs": [tensor(datatype="FP16", data=[70000] * 18)]}, "70000 is no float16, which ends at 65504"),
-    ({"inputs": [tensor(datatype="FP64", data=[1e300] * 18)]}, "1e+300 is no float32"),
+    ({"inputs": [tensor(datatype="INT8", data=[300] + [0] * 17)]}, "300 is not a valid int8, which takes whole numbers from -128 to 127"),
+    ({"inputs": [tensor(datatype="INT8", data=[3.5] * 18)]}, "3.5 is not a valid int8"),
+    ({"inputs": [tensor(datatype="UINT8", data=[-1] * 18)]}, "-1 is not a valid uint8, which takes whole numbers from 0 to 255"),
+    ({"inputs": [tensor(datatype="UINT64", data=[-1] * 18)]}, "-1 is not a valid uint64"),
+    ({"inputs": [tensor(datatype="INT64", data=[2 ** 63] * 18)]}, "9223372036854775808 is not a valid int64"),
+    ({"inputs": [tensor(datatype="INT64", data=[2.0 ** 63] * 18)]}, "9.223372036854776e+18 is not a valid int64"),
+    ({"inputs": [tensor(datatype="BOOL", data=[7] * 18)]}, "7 is not a valid bool, which takes 0 and 1"),
+    ({"inputs": [tensor(datatype="FP16", data=[70000] * 18)]}, "70000 is not a valid float16, which ends at 65504"),
+    ({"inputs": [tensor(datatype="FP64", data=[1e300] * 18)]}, "1e+300 is not a valid float32"),
     ({"inputs": [tensor(shape=[4097, 2, 3, 3], data=[0] * 18 * 4097)]}, "the request has 4097 items; at most 4096 are possible"),
     ({"inputs": [TENSOR], "outputs": [{"name": "prob"}, {"name": "prob"}]}, "output 'prob' is given twice"),
-    ({"inputs": [TENSOR], "outputs": []}, "'outputs' is no list of outputs"),
+    ({"inputs": [TENSOR], "outputs": []}, "'outputs' is not a list of outputs"),
     ({"inputs": [TENSOR], "outputs": [{"name": "fc"}]}, "output 'fc': the model has no such output; it has prob"),
-    ({"inputs": [TENSOR], "outputs": ["prob"]}, "outputs[0] is no JSON object"),
+    ({"inputs": [TENSOR], "outputs": ["prob"]}, "outputs[0] is not a JSON object"),
     ({"inputs": [TENSOR], "outputs": [{"name": "prob", "parameters": {"classification": "2"}}]}, "classification is 2; give a whole number"),
-    ({"inputs": [TENSOR], "parameters": []}, "parameters is no JSON object"),
+    ({"inputs": [TENSOR], "parameters": []}, "parameters is not a JSON object"),
 ])
 def test_requests_that_are_wrong(client, message, text):
     answer = client.post("/v2/models/classes/infer", content=message if isinstance(message, str) else json.dumps(message))
@@ -143,7 +143,7 @@ def test_requests_that_are_wrong(client, message, text):
 
 @pytest.mark.parametrize("length, text", [
     ("x", "Inference-Header-Content-Length is 'x'; give a number of bytes"), ("-1", "is '-1'; give a number of bytes"),
-    ("0", "Inference-Header-Content-Length is 0, but the body has"), ("9" * 30, "but the body has"), ("9" * 5000, "give a number of bytes"), ("5", "the body is no JSON")])
+    ("0", "Inference-Header-Content-Length is 0, but the body has"), ("9" * 30, "but the body has"), ("9" * 5000, "give a number of bytes"), ("5", "the body is not valid JSON")])
 def test_lengths_that_are_wrong(client, length, text):
     answer = client.post("/v2/models/classes/infer", content=json.dumps({"inputs": [TENSOR]}), headers={"Inference-Header-Content-Length": length})
     assert answer.status_code == 400 and text in answer.json()["error"]

@@ -172,7 +172,7 @@ def test_the_converters_have_the_option(program, run, tmp_path):
 
 
 def test_weights_as_h5py_compresses_them_are_read(h5py, limited, tmp_path):
-    """Zeros are compressed to a thousandth of their size; below the limit this is no bomb."""
+    """Zeros are compressed to a thousandth of their size; below the limit this is not a bomb."""
     with h5py.File(tmp_path / "w.caffemodel.h5", "w") as file:
         file.create_dataset("data/ip/0", data=np.zeros((2, 4), "f4"), compression="gzip")
         file.create_dataset("data/ip/1", data=np.zeros((2,), "f4"))

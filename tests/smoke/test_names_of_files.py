@@ -1,4 +1,4 @@
-"""Names of folders and files that begin with a dash, have commas, or are no UTF-8."""
+"""Names of folders and files that begin with a dash, have commas, or are not UTF-8."""
 import os
 import subprocess
 import sys

@@ -230,7 +230,7 @@ def test_wishes_that_do_not_fit(folder):
                         (["--epochs=0"], "--epochs is 0; give a number above 0"), (["--epochs=0.5"], "Could not convert: --epochs = 0.5"),
                         (["--batch=0"], "--batch is 0; give 1 or more images"),
                         (["--output=photos/m"], "photos/m: lies in photos, the folder of the images"),
-                        (["--output=caf\udce9"], "'caf\\udce9': has bytes that are no UTF-8"),
+                        (["--output=caf\udce9"], "'caf\\udce9': has bytes that are not UTF-8"),
                         (["--output=file/m"], "file/m: cannot be made: "),
                         (["--from=x.caffemodel"], "--from is x.caffemodel, which is neither a file nor the folder of a model that is trained")):
         said = caffe(folder, "new", "photos", *words, status=1)
@@ -361,7 +361,7 @@ def test_lists_of_odd_paths_and_labels(folder):
     assert "18 images for training and 6 for testing" in caffe(folder, "new", "list.txt", "--output=m", "--val=25%")
     for line, text in (("photos/red/0.png 1", "24 of its 25 paths begin with a slash"),
                        (f"{folder}/photos/red/0.png 99999999999999999999", "list.txt:25: the label is 99999999999999999999"),
-                       (f"{folder}/photos/red/0.png \u00b2", "is no line 'path label'; labels are numbers from 0 on")):
+                       (f"{folder}/photos/red/0.png \u00b2", "is not a line 'path label'; labels are numbers from 0 on")):
         (folder / "list.txt").write_text("".join([*lines, line]))
         said = caffe(folder, "new", "list.txt", "--output=n", status=1)
         assert text in said and "Traceback" not in said

@@ -47,12 +47,12 @@ def wrong(what):
         "half an image": (lambda f: cut(masks(f) / "masks/0.png", 70), "masks/0.png: cannot be read as an image"),
         "a mask of 16 bits": (lambda f: Image.new("I;16", (48, 48), 1880).save(masks(f) / "masks/0.png"), "a pixel has the class 1880"),
         "names of another encoding": (lambda f: (masks(f) / "classes.txt").write_bytes(b"caf\xe9\nb\n"),
-                                      "classes.txt: is no text in UTF-8 (invalid continuation byte at byte 3)"),
+                                      "classes.txt: is not text in UTF-8 (invalid continuation byte at byte 3)"),
         "a class of two lines": (lambda f: voc(f, name="a\nb"), "the class 'a\\nb' has control characters"),
         "a class of other bytes": (lambda f: classes(f, names=["red", "caf\udce9"]), "the class 'caf\\udce9' has control characters, or bytes"),
         "objects that are background": (lambda f: voc(f, name="background"), "boxes have the class 'background'"),
-        "a box without an end": (lambda f: voc(f, box=(1, 2, "inf", 9)), "(1, 2, inf, 9) has corners that are no numbers"),
-        "a size that is no number": (lambda f: voc(f, size=("x", 64)), "its size has a width or height that is no number"),
+        "a box without an end": (lambda f: voc(f, box=(1, 2, "inf", 9)), "(1, 2, inf, 9) has corners that are not numbers"),
+        "a size that is not a number": (lambda f: voc(f, size=("x", 64)), "its size has a width or height that is not a number"),
         "a box of no image": (lambda f: coco(f, annotations=[{"image_id": 99, "category_id": 7, "bbox": [1, 2, 3, 4]}]),
                               "annotations[0] has the image_id 99, which no image of the file has"),
         "an image of two folders": (lambda f: (coco(f), twice(f, "0.png")), "names the image '0.png', which could be"),
@@ -72,7 +72,7 @@ def twice(folder, name):
                                   "an empty box", "no box", "an image that is not there", "a field that is missing",
                                   "a mask of another size", "a mask without a class", "a mask in colours", "a broken image", "half an image",
                                   "a mask of 16 bits", "names of another encoding", "a class of two lines", "a class of other bytes",
-                                  "objects that are background", "a box without an end", "a size that is no number", "a box of no image",
+                                  "objects that are background", "a box without an end", "a size that is not a number", "a box of no image",
                                   "an image of two folders"])
 def test_sets_that_are_none(tmp_path, what):
     make, text = wrong(what)
@@ -145,8 +145,8 @@ def test_classes_in_dev(tmp_path):
     (["train/0.png", "val/1.png"], "train: has no folders; put the images of each class into a folder of their own"),
     (["train/a/0.png", "train/b/0.png"], "holds 'train', a part of a set; give that folder by itself, or add the other part"),
     (["train/a/0.png", "val/a/0.png", "valid/a/0.png"], "val: is for the same as "),
-    (["train/images/0.png", "train/labels/0.txt", "val/images/1.png"], "labels/0.txt: is no mask; if these are boxes as YOLO has them"),
-    (["images/train/0.png", "labels/train/0.txt"], "labels/train/0.txt: is no mask; if these are boxes as YOLO has them")])
+    (["train/images/0.png", "train/labels/0.txt", "val/images/1.png"], "labels/0.txt: is not a mask; if these are boxes as YOLO has them"),
+    (["images/train/0.png", "labels/train/0.txt"], "labels/train/0.txt: is not a mask; if these are boxes as YOLO has them")])
 def test_halves_that_are_no_classes(tmp_path, files, said):
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -299,14 +299,14 @@ def test_images_of_equal_names_are_those_of_their_half(tmp_path):
 @pytest.mark.parametrize("changes, said", [
     (dict(images=[{"id": i, "file_name": "0.png"} for i in (0, 5)]), "images[1]: is for the image {path}/0.png, as {path}/a.json: images[0]; put all"),
     (dict(categories=[{"id": 1, "name": "cat"}, {"id": 1, "name": "dog"}]), "categories[1] has the id 1 of 'cat', but the name 'dog'"),
-    (dict(categories=[{"id": 1, "name": None}]), "categories[0] has the name None, which is no text"),
+    (dict(categories=[{"id": 1, "name": None}]), "categories[0] has the name None, which is not text"),
     (dict(annotations=[{"image_id": 0, "category_id": 1, "segmentation": []}]), "annotations[0] has no field 'bbox'; add it"),
     (dict(annotations=[{"image_id": 0, "category_id": 1, "bbox": []}]), "has the bbox []; give four numbers of pixels: left, top, width, height"),
     (dict(annotations=[{"image_id": 0, "category_id": 1, "bbox": [1, 2, 3, 4], "iscrowd": "maybe"}]),
      "annotations[0] has an iscrowd that is 'maybe'; give 0 or 1"),
-    (dict(annotations=[5]), "annotations[0] is 5, not an object with fields"), (dict(annotations=5), "'annotations' is no list"),
+    (dict(annotations=[5]), "annotations[0] is 5, not an object with fields"), (dict(annotations=5), "'annotations' is not a list"),
     (dict(images=[{"id": [1], "file_name": "0.png"}]), "images[0] has the id [1]; give a number"),
-    (dict(images=[{"id": 1, "file_name": 5}]), "images[0] has the file_name 5, which is no text")])
+    (dict(images=[{"id": 1, "file_name": 5}]), "images[0] has the file_name 5, which is not text")])
 def test_mistakes_in_json(tmp_path, changes, said):
     picture(tmp_path / "0.png")
     coco_file(tmp_path / "a.json", ["0.png"], **changes)
@@ -335,9 +335,9 @@ def test_json_with_a_mark_of_its_encoding(tmp_path, encoding):
 def test_json_that_is_broken(tmp_path):
     picture(tmp_path / "pictures/0.png")
     (tmp_path / "val.json").write_text('{"images": [],\n "annotations": [')
-    assert "val.json:2:18: is no JSON (Expecting value); mend it, or remove it" in refusal(tmp_path)
+    assert "val.json:2:18: is not valid JSON (Expecting value); mend it, or remove it" in refusal(tmp_path)
     coco_file(tmp_path / "train.json", ["0.png"])
-    assert "val.json:2:18: is no JSON" in refusal(tmp_path)  # else the half would be missed
+    assert "val.json:2:18: is not valid JSON" in refusal(tmp_path)  # else the half would be missed
     (classes(tmp_path / "photos") / "notes.json").write_text("{")
     assert open_dataset(tmp_path / "photos").task == "classification"
 

@@ -287,7 +287,7 @@ def test_weights_of_rank_0_are_taken(tmp_path, program, solver):
     (["-store=localhost:1"], "neither --ranks nor a launcher"),
     (["-ranks=0"], "-ranks is 0"),
     (["-ranks=2", "-rank=2", "-store=localhost:1"], "there is no rank 2 of 2"),
-    (["-ranks=2", "-rank=0", "-store=localhost"], "'localhost' is no address"),
+    (["-ranks=2", "-rank=0", "-store=localhost"], "'localhost' is not an address"),
     (["-ranks=2", "-rank=0", "-store=localhost:0"], "need to know its port"),
     (["-ranks=2", "-rank=0", "-store=localhost:1", "-workers=2"], "-workers is 2, but several processes"),
     (["-ranks=2", "-rank=1", "-store=localhost:1", "-join_seconds=1"], "nobody answers within 1 s"),

@@ -244,7 +244,7 @@ def test_what_is_wrong_is_said(portable, compiled, tmp_path):
     program = pathlib.Path(folder / "net.cortado").read_bytes()
     short, model = tmp_path / "short.cortado", ROOT / "models/squeezenet/deploy.prototxt"
     short.write_bytes(program[:-64])
-    for path, text in ((short, "it is damaged"), (model, "it is no compiled program"),
+    for path, text in ((short, "it is damaged"), (model, "it is not a compiled program"),
                        (tmp_path / "none", "cannot open: No such file")):
         result = subprocess.run([portable / "cortado_run", path], capture_output=True, text=True, check=False)
         assert result.returncode == 1 and result.stderr.startswith(f"cortado_run: {path}: {text}"), result.stderr

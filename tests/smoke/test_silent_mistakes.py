@@ -71,7 +71,7 @@ def test_the_last_error_is_seen_at_every_log_level(call):
 def test_a_log_folder_that_is_none(call, tmp_path, folder):
     (tmp_path / "file").write_text("")
     log = call(f"caffe train solver.prototxt --log_dir={folder}")
-    assert f"--log_dir: '{folder}' is no folder; the log goes to standard error alone" in log and "COULD NOT" not in log
+    assert f"--log_dir: '{folder}' is not a folder; the log goes to standard error alone" in log and "COULD NOT" not in log
     (tmp_path / "logs").mkdir()
     call("caffe train solver.prototxt --log_dir=logs")
     assert list((tmp_path / "logs").iterdir())

@@ -104,7 +104,7 @@ def test_one_run(page, root):
 
 
 @pytest.mark.parametrize("path, text", [("/runs/../../etc", "there"), ("/runs/missing", "missing: holds no run"), ("/models/runs", "runs: holds no model"),
-                                        ("/data/missing", "no such file or folder"), ("/sweeps/runs", "runs: holds no sweep"), ("/jobs/9999", "there is no job 9999"), ("/jobs/x", "'x' is no job")])
+                                        ("/data/missing", "no such file or folder"), ("/sweeps/runs", "runs: holds no sweep"), ("/jobs/9999", "there is no job 9999"), ("/jobs/x", "'x' is not a job")])
 def test_what_there_is_not(page, path, text):
     page.open(path)
     if path != "/runs/../../etc":
@@ -389,8 +389,8 @@ def test_a_run_with_thousands_of_figures(page, root):
     shutil.rmtree(root / "wide")
 
 
-@pytest.mark.parametrize("path, text", [("/data/.cortado", ".cortado: is hidden"), ("/runs/a%00b", "is no name for this page"), ("/models/a%00b", "is no name for this page"),
-                                        ("/data/a%00b", "is no name for this page")])
+@pytest.mark.parametrize("path, text", [("/data/.cortado", ".cortado: is hidden"), ("/runs/a%00b", "is not a name for this page"), ("/models/a%00b", "is not a name for this page"),
+                                        ("/data/a%00b", "is not a name for this page")])
 def test_what_is_not_shown(page, path, text):
     page.open(path)
     expect(page.page.get_by_role("alert")).to_contain_text(text)
@@ -447,7 +447,7 @@ def test_a_definition_that_does_not_parse_can_be_mended(page, model):
     expect(screen.get_by_role("alert")).to_contain_text("train_val.prototxt:2:")
     screen.get_by_role("tab", name="Definition").click()
     screen.get_by_text("deploy.prototxt", exact=True).click()
-    expect(screen.get_by_text("deploy.prototxt:1: the byte 0xe9 is no UTF-8")).to_be_visible()
+    expect(screen.get_by_text("deploy.prototxt:1: the byte 0xe9 is not UTF-8")).to_be_visible()
     screen.locator(".cm-content:visible").click()
     screen.keyboard.press("Control+End")
     screen.keyboard.press("Shift+Home")

@@ -23,12 +23,12 @@ def test_new_lines_end_as_the_others(tmp_path):
     edited = EditedText(file)
     edited.save(edited.text + "c\n", str(tmp_path / "lock"))
     assert file.read_bytes() == b"a\r\nb\r\nc\r\n"
-    edited.save("d\n", str(tmp_path / "lock"))  # what was saved here is no change of others
+    edited.save("d\n", str(tmp_path / "lock"))  # what was saved here is not a change of others
     assert file.read_bytes() == b"d\r\n"
 
 
 @pytest.mark.parametrize("content, why", [
-    (b"# first\n# r\xe9seau\n", "net.prototxt:2: the byte 0xe9 is no UTF-8"), (b"a\r\nb\n", "1 of its lines end with CR LF, 1 with LF and 0 with CR"),
+    (b"# first\n# r\xe9seau\n", "net.prototxt:2: the byte 0xe9 is not UTF-8"), (b"a\r\nb\n", "1 of its lines end with CR LF, 1 with LF and 0 with CR"),
     (b"a\rb\r", "0 of its lines end with CR LF, 0 with LF and 2 with CR")])
 def test_what_cannot_be_written_back(tmp_path, content, why):
     file = tmp_path / "net.prototxt"

@@ -62,7 +62,7 @@ def test_names_that_no_address_can_have(tmp_path):
     workspace = Workspace(tmp_path)
     assert [summary.name for summary in workspace.summaries()] == ["good", "two\nlines\n"] and workspace.folders() == ["good", "two\nlines\n"]
     for name in ("a\0b", "\ud800", os.fsdecode(b"r\xe9seau")):
-        with pytest.raises(caffe.InvalidArgument, match="is no name for this page"):
+        with pytest.raises(caffe.InvalidArgument, match="is not a name for this page"):
             workspace.inside(name)
 
 
@@ -78,7 +78,7 @@ def test_weights(tmp_path):
 def test_what_is_no_run(tmp_path):
     with pytest.raises(caffe.InvalidArgument, match="a: holds no run"):
         Workspace(tmp_path).run("a")
-    with pytest.raises(caffe.InvalidArgument, match="missing: is no folder"):
+    with pytest.raises(caffe.InvalidArgument, match="missing: is not a folder"):
         Workspace(tmp_path / "missing")
 
 

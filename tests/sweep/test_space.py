@@ -45,7 +45,7 @@ def test_conditions_compare_numbers():
 
 @pytest.mark.parametrize("earlier, condition, why", [
     ("type=SGD,Nesterov", "type=Sgd", "type is never 'Sgd', but one of SGD, Nesterov"), ("base_lr=0.1..0.2", "base_lr=0.3", "but from 0.1 to 0.2"),
-    ("base_lr=0.1..0.5:step=0.2", "base_lr=0.2", "but from 0.1 to 0.5 in steps of 0.2"), ("iter_size=1..4", "iter_size=x", "'x' is no number")])
+    ("base_lr=0.1..0.5:step=0.2", "base_lr=0.2", "but from 0.1 to 0.5 in steps of 0.2"), ("iter_size=1..4", "iter_size=x", "'x' is not a number")])
 def test_conditions_that_never_hold(earlier, condition, why):
     with pytest.raises(caffe.InvalidArgument, match=why):
         read_parameters([earlier, f"momentum=0.5,0.9 if {condition}"])
@@ -54,9 +54,9 @@ def test_conditions_that_never_hold(earlier, condition, why):
 @pytest.mark.parametrize("text, why", [
     ("base_lr", "is not of the form FIELD=VALUE,VALUE or FIELD=LOW..HIGH"), ("=1", "is not of the form"), ("base_lr=", "is not of the form"),
     ("base_lr=1,,2", "one of the values is empty"), ("type=SGD,SGD", "a value is given twice"), ("base_lr=0.1..0.01", "give the smaller number first"),
-    ("base_lr=1..1", "the range begins at 1 and ends at 1"), ("base_lr=a..b", "'a' is no number"), ("base_lr=0..inf", "'inf' is not finite"),
+    ("base_lr=1..1", "the range begins at 1 and ends at 1"), ("base_lr=a..b", "'a' is not a number"), ("base_lr=0..inf", "'inf' is not finite"),
     ("base_lr=0..1:log", "begins at 0; a logarithmic range needs positive numbers"), ("base_lr=1..2:step=0", "the step is 0"),
-    ("base_lr=1..9:log:step=2", "a range has :log or :step, not both"), ("base_lr=1..2:step=x", "'x' is no number"),
+    ("base_lr=1..9:log:step=2", "a range has :log or :step, not both"), ("base_lr=1..2:step=x", "'x' is not a number"),
     ("momentum=1,2 if type", "its condition 'type' is not of the form FIELD=VALUE"),
     ("momentum=1,2 if type=SGD", "its condition names 'type', which is none of the fields before it")])
 def test_words_that_are_wrong(text, why):

@@ -111,11 +111,12 @@ std::string ErrorAt(const std::string& greeting) {
 TEST(ListenerInTime, AnotherProgramOnThePortIsNamed) {
   EXPECT_EQ(
       ErrorAt("SSH-2.0-OpenSSH_9.2\r\n"),
-      "another program listens on that port (what came is no message of a rank); give the run "
+      "another program listens on that port (what came is not a message of a rank); give the run "
       "another one");
-  EXPECT_EQ(ErrorAt(""),
-            "it accepts the connection, but sends nothing; its process is stopped, or another program "
-            "listens on that port: give the run another one");
+  EXPECT_EQ(
+      ErrorAt(""),
+      "it accepts the connection, but sends nothing; its process is stopped, or another program "
+      "listens on that port: give the run another one");
 }
 
 // The last attempt has almost no time, so it learns nothing about the other end.

@@ -222,7 +222,7 @@ TEST_F(AskNetTest, WrongOptionsAreNamed) {
   expect("classify colors.prototxt blue.png --short_side=3", "less than the net's input of 4x6");
   expect("classify colors.prototxt blue.png --top=0", "-top is 0");
   expect("classify colors.prototxt blue.png --output=data",
-         "which is no output of the net; it has color");
+         "which is not an output of the net; it has color");
   expect("detect detector.prototxt blue.png --threshold=nan", "it must be a number");
   expect("classify colors.prototxt blue.png --data=colors.prototxt", "has a transform_param");
   expect("detect colors.prototxt blue.png", "a detector's is 1x1xRx7");

@@ -158,7 +158,7 @@ TEST_F(FileToolsTest, ConvertsAnnotations) {
   EXPECT_THAT(Run("convert_annoset --anno_type=detection --label_type=txt --label_map_file=map ./ "
                   "cow db_cow",
                   1),
-              HasSubstr("cow.txt: 'cow' is no class index"));
+              HasSubstr("cow.txt: 'cow' is not a class index"));
 }
 
 TEST_F(FileToolsTest, ExtractsFeatures) {

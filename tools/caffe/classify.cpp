@@ -28,7 +28,7 @@ class Classify : public AskCommand {
     const std::vector<std::string>& outputs = net.output_names();
     if (!output_.empty()) {
       Require(std::find(outputs.begin(), outputs.end(), output_) != outputs.end(), "--output is '",
-              output_, "', which is no output of the net; it has ", JoinByComma(outputs));
+              output_, "', which is not an output of the net; it has ", JoinByComma(outputs));
       return;
     }
     Require(net.output_names().size() == 1, "the net has ", net.output_names().size(),

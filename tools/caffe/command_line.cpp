@@ -96,7 +96,7 @@ bool IsOfCaffe(const std::string& command) {
 }  // namespace
 
 CommandLine::CommandLine() {
-  app_.require_subcommand(0, 1);  // a later word is no second command
+  app_.require_subcommand(0, 1);  // a later word is not a second command
   app_.set_help_flag(kHelpFlags);
   app_.set_version_flag("--version", std::string("caffe version ") + Version());
   app_.option_defaults()

@@ -360,10 +360,11 @@ const CommandRegistrar<DataExport> data_export_registrar(
     "data-export",
     {.purpose = Purpose::kData,
      .summary = "write the images of a database into folders",
-     .about = "Writes the images of a database into a new folder, which has a folder for each "
-              "label; caffe data import makes a database of it again. Compressed images are "
-              "written byte for byte, raw ones as PNG, with the keys as names. Records that are no "
-              "images or cannot be decoded are left out and named, and the exit status is then 1.",
+     .about =
+         "Writes the images of a database into a new folder, which has a folder for each "
+         "label; caffe data import makes a database from it again. Compressed images are "
+         "written byte for byte, raw ones as PNG, with the keys as names. Records that are not "
+         "images or cannot be decoded are left out and named, and the exit status is then 1.",
      .examples = "caffe data export photos_lmdb photos --labels=photos_lmdb/labels.txt\n"
                  "caffe data export photos_lmdb photos --json"});
 

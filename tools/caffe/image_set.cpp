@@ -55,7 +55,8 @@ ImageSet ReadList(const std::string& path, const std::string& root) {
 
 ImageSet ReadImageSet(const std::string& path, const std::string& root) {
   if (!fs::is_directory(path)) return ReadList(path, root);
-  Require(root.empty(), "--root is '", root, "', but ", path, " is no list file; leave --root out");
+  Require(root.empty(), "--root is '", root, "', but ", path,
+          " is not a list file; leave --root out");
   return ReadFolder(path);
 }
 

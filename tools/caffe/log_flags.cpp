@@ -66,7 +66,7 @@ std::string DropBadLogDir() {
   if (is_folder && ::access(folder.c_str(), W_OK | X_OK) == 0) return "";
   FLAGS_log_dir = "";
   return StrCat("--log_dir: ", is_folder ? "cannot write in folder '" : "'", folder,
-                is_folder ? "'" : "' is no folder",
+                is_folder ? "'" : "' is not a folder",
                 "; the log goes to standard error alone. Give another folder");
 }
 

@@ -61,9 +61,9 @@ class Calibration:
         except OSError as error:
             raise IoError(f"{file}: {error.strerror}") from None
         except (ValueError, RecursionError) as error:
-            raise InvalidArgument(f"{file}: is no calibration file: {error}") from None
+            raise InvalidArgument(f"{file}: is not a calibration file: {error}") from None
         if not isinstance(values, dict) or values.get("format") != FORMAT:
-            raise InvalidArgument(f"{file}: is no calibration file, or of another version; its format should be {FORMAT!r} "
+            raise InvalidArgument(f"{file}: is not a calibration file, or of another version; its format should be {FORMAT!r} "
                                   "(caffe calibrate)")
         ranges = values.get("ranges")
         if not isinstance(ranges, dict) or not all(_is_range(one) for one in ranges.values()):

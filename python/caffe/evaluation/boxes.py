@@ -155,7 +155,7 @@ def _thinned(recall, precision):
 
 
 def rows_of(truths: Any, detections: Any) -> Tuple[np.ndarray, np.ndarray]:
-    """Both as arrays. Raises InvalidArgument for other shapes, and for coordinates that are no fractions of the image."""
+    """Both as arrays. Raises InvalidArgument for other shapes, and for coordinates that are not fractions of the image."""
     truths, detections = _rows(truths, TRUTH, "truths"), _rows(detections, DETECTION, "detections")
     _require_fractions(truths[:, 2:6], "truths", share=0)
     _require_fractions(detections[:, 3:7], "detections", share=0.5)  # a poor detector finds some boxes far outside
@@ -184,7 +184,7 @@ def _rows(values, numbers, what) -> np.ndarray:
     try:
         rows = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"{what} are no numbers ({error}); give rows of {numbers}") from None
+        raise InvalidArgument(f"{what} are not numbers ({error}); give rows of {numbers}") from None
     if rows.size == 0:
         return np.zeros((0, numbers))
     if rows.ndim != 2 or rows.shape[1] != numbers:

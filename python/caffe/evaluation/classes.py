@@ -144,7 +144,7 @@ def _checked(labels, scores):
         labels, scores = np.asarray(labels, np.float64), np.asarray(scores)
         scores = scores if scores.dtype.kind == "f" else scores.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"labels and scores are no arrays of numbers ({error}); give (N,) and (N, C)") from None
+        raise InvalidArgument(f"labels and scores are not arrays of numbers ({error}); give (N,) and (N, C)") from None
     if scores.ndim != 2 or labels.shape != scores.shape[:1] or len(labels) == 0:
         raise InvalidArgument(f"labels have shape {labels.shape} and scores {scores.shape}; give (N,) and (N, C), N at least 1")
     with np.errstate(invalid="ignore"):

@@ -129,7 +129,7 @@ def _classes(layer, net, array):
 
 
 def _ignored(layer):
-    """The labels, if any, that the layer ignores although they are no classes."""
+    """The labels, if any, that the layer ignores although they are not classes."""
     values = [options.ignore_label for options in (layer.loss_param, layer.accuracy_param) if options.HasField("ignore_label")]
     return values[:1]
 

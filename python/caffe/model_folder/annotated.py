@@ -167,7 +167,7 @@ def checked_size(source: str, file: Path, width: int, height: int) -> Tuple[int,
 def _check_box(item: Annotated, box: Box) -> None:
     where = f"{item.file}: the box of '{box.name}' ({box.xmin:g}, {box.ymin:g}, {box.xmax:g}, {box.ymax:g})"
     if not all(map(math.isfinite, (box.xmin, box.ymin, box.xmax, box.ymax))):
-        raise InvalidArgument(f"{where} has corners that are no numbers; mend it, or remove it")
+        raise InvalidArgument(f"{where} has corners that are not numbers; mend it, or remove it")
     if not (box.xmin < box.xmax and box.ymin < box.ymax):
         raise InvalidArgument(f"{where} is empty; mend it, or remove it")
     if box.xmax <= 0 or box.ymax <= 0 or box.xmin >= item.width or box.ymin >= item.height:

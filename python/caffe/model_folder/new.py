@@ -45,7 +45,7 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
     or a choice does not fit; Error if an image cannot be stored.
     """
     if any("\ud800" <= letter <= "\udfff" or ord(letter) < 32 for letter in str(output)):
-        raise InvalidArgument(f"{ascii(str(output))}: has bytes that are no UTF-8, or control characters, in its name; give another --output")
+        raise InvalidArgument(f"{ascii(str(output))}: has bytes that are not UTF-8, or control characters, in its name; give another --output")
     if output.exists() or output.is_symlink():
         raise InvalidArgument(f"{output}: is there already; give another --output, or remove it")
     if not 0 < wishes.val < 1:

@@ -107,7 +107,7 @@ def _arrays_in(file):
     except OSError as error:
         raise IoError(f"{file}: {error.strerror or error}") from None
     except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):  # other files, and files of a single array
-        raise InvalidArgument(f"{file}: is no file of arrays by input; write it with numpy.savez(file, data=...)") from None
+        raise InvalidArgument(f"{file}: is not a file of arrays by input; write it with numpy.savez(file, data=...)") from None
 
 
 def _export(options):

@@ -19,7 +19,7 @@ def require_texts(proto):
             if field.type == field.TYPE_STRING:
                 for text in [value] if isinstance(value, (str, bytes)) else value:
                     if isinstance(text, bytes):
-                        raise InvalidArgument(f"the model is not valid: {field.full_name} {text[:40]!r} is no UTF-8")
+                        raise InvalidArgument(f"the model is not valid: {field.full_name} {text[:40]!r} is not UTF-8")
 
 
 def _tensors(proto):
@@ -57,4 +57,4 @@ def _check(tensor, folder):
     if not os.path.exists(path):
         raise InvalidArgument(f"tensor '{tensor.name}' lies in {location!r}, which is not there")
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise InvalidArgument(f"tensor '{tensor.name}' lies in {location!r}, which is no file")
+        raise InvalidArgument(f"tensor '{tensor.name}' lies in {location!r}, which is not a file")

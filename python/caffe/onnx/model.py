@@ -29,7 +29,7 @@ def load(file):
     except OSError as error:
         raise IoError(f"{file}: {error.strerror or error}") from None
     except Exception as error:  # exceptions of protobuf and onnx
-        raise InvalidArgument(f"{file} is no ONNX model: {error}") from None
+        raise InvalidArgument(f"{file} is not an ONNX model: {error}") from None
 
 
 class Model:

@@ -142,7 +142,7 @@ class _Quantizer:
         data = self.data_of(node)
         unknown = next((name for name in data if name not in self.ranges), None)
         if (len(data) != 1 and not is_matmul) or attribute(node, "transA", 0) or attribute(node, "alpha", 1.0) != 1:
-            self.result.kept[layer] = "its weights are no constants"
+            self.result.kept[layer] = "its weights are not constants"
         elif unknown is not None:
             self.result.kept[layer] = f"blob '{unknown}' has no range in the calibration"
         else:
@@ -153,7 +153,7 @@ class _Quantizer:
 
     def is_product_of_blobs(self, node):
         """False for a MatMul inside of another layer, such as attention or a resized image: nobody has measured its factors, or
-        one of them is no weights but a constant."""
+        one of them is not weights but a constant."""
         first, second = node.input
         is_measured = first in self.ranges or second in self.ranges
         return is_measured and first not in self.weights and not (second in self.weights and "/constant" in second)

@@ -56,7 +56,7 @@ def _run(folder):
     files = {}
     for k, (name, array) in enumerate(zip(names, session.run(names, inputs))):
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
-            raise ValueError(f"tensor '{name}' is no array of numbers")
+            raise ValueError(f"tensor '{name}' is not an array of numbers")
         files[name] = f"output{k}.npy"
         np.save(os.path.join(folder, files[name]), array)
     with open(os.path.join(folder, "outputs.json"), "w", encoding="utf-8") as file:

@@ -102,7 +102,7 @@ def _made(torch, file, call):
 def _called(call):
     """Calls `package.module:function(keyword=value, ...)`; without brackets, with no argument."""
     place, _, rest = call.partition(":")
-    help_text = f"--module={call}: is no call; give package.module:function(keyword=value), as in torchvision.models:resnet18(num_classes=10)"
+    help_text = f"--module={call}: is not a call; give package.module:function(keyword=value), as in torchvision.models:resnet18(num_classes=10)"
     try:
         tree = ast.parse(rest if "(" in rest else rest + "()", mode="eval").body
         name = tree.func.id if isinstance(tree.func, ast.Name) else None

@@ -2,7 +2,7 @@
 import os
 
 _CHUNK = 4 << 20
-_LONGEST = 1 << 24  # a line is shorter, unless the file is no log
+_LONGEST = 1 << 24  # a line is shorter, unless the file is not a log
 
 
 class GrowingLines:

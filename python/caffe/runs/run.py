@@ -15,7 +15,7 @@ from .series import Phase
 
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _LARGEST = 16 << 20  # of run.json
-# Keys of a line that are no figures.
+# Keys of a line that are not figures.
 _OTHERS = {"event", "time", "iteration", "outputs", "net"}
 
 
@@ -126,14 +126,14 @@ class Run:
             if stamp == self._stamp:
                 return
             if not stat.S_ISREG(status.st_mode):  # a pipe would never end
-                raise ValueError("it is no file")
+                raise ValueError("it is not a file")
             if status.st_size > _LARGEST:
                 raise ValueError("it is too large")
             with open(file, encoding="utf-8") as text:
                 sessions = json.load(text)["sessions"]
             if not isinstance(sessions, list) or not all(isinstance(session, dict) for session in sessions):
-                raise ValueError("'sessions' is no list of objects")
-            json.dumps(sessions, ensure_ascii=False).encode()  # texts that are no Unicode cannot be shown
+                raise ValueError("'sessions' is not a list of objects")
+            json.dumps(sessions, ensure_ascii=False).encode()  # texts that are not Unicode cannot be shown
         except FileNotFoundError:
             self._sessions, self._stamp = [], None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

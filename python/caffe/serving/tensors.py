@@ -37,7 +37,7 @@ class Request:
 
 def _mapping(value, what):
     if not isinstance(value, dict):
-        raise BadRequest(f"{what} is no JSON object")
+        raise BadRequest(f"{what} is not a JSON object")
     return value
 
 
@@ -56,7 +56,7 @@ def _header(body, header_length):
         message = orjson.loads(body if header_length is None else body[:header_length])
     except orjson.JSONDecodeError as error:
         hint = "" if header_length else "; for binary tensors give the length of the JSON in Inference-Header-Content-Length"
-        raise BadRequest(f"the body is no JSON: {error}{hint}") from None
+        raise BadRequest(f"the body is not valid JSON: {error}{hint}") from None
     return _mapping(message, "the body"), memoryview(body)[len(body) if header_length is None else header_length:]
 
 
@@ -106,14 +106,14 @@ def _require_none(changed, data, dtype, what):
         known = f"ends at {np.finfo(dtype).max:g}"
     else:
         known = f"takes whole numbers from {np.iinfo(dtype).min} to {np.iinfo(dtype).max}"
-    raise BadRequest(f"{what}: {data[changed].reshape(-1)[0]!s} is no {dtype.name}, which {known}")
+    raise BadRequest(f"{what}: {data[changed].reshape(-1)[0]!s} is not a valid {dtype.name}, which {known}")
 
 
 def _from_json(tensor, dtype, what):
     try:
         data = np.asarray(tensor["data"])
         if data.dtype.kind not in "biuf":
-            raise TypeError("they are no numbers" if data.dtype.kind in "US" else "its lists are of different lengths, or too deep")
+            raise TypeError("they are not numbers" if data.dtype.kind in "US" else "its lists are of different lengths, or too deep")
         return _as_float(_as_type(data, np.dtype(dtype), what), what).reshape(-1)
     except (TypeError, ValueError, OverflowError) as error:
         raise BadRequest(f"{what}: cannot read its data: {error}") from None
@@ -196,7 +196,7 @@ def _wishes(message, model):
     if given is None:
         return [Wish(name, is_binary) for name in names]
     if not isinstance(given, list) or not given:
-        raise BadRequest("'outputs' is no list of outputs; leave it out for all")
+        raise BadRequest("'outputs' is not a list of outputs; leave it out for all")
     wishes = []
     for number, one in enumerate(given):
         name = _mapping(one, f"outputs[{number}]").get("name")

@@ -12,7 +12,7 @@ _WIDE, _HIGH, _COLUMN, _ROW, _LETTERS = 170, 30, 190, 46, 28  # pixels and lette
 
 
 def read_net(file):
-    """The NetParameter in a prototxt. Fields that this version does not know are left out. Raises InvalidArgument for what is no net,
+    """The NetParameter in a prototxt. Fields that this version does not know are left out. Raises InvalidArgument for what is not a net,
     OSError."""
     try:
         return text_format.Parse(expanded_text(file), caffe_pb2.NetParameter(), allow_unknown_field=True)

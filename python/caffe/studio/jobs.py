@@ -70,7 +70,7 @@ class Jobs:
     def get(self, identity):
         """A Job. Raises InvalidArgument for an unknown one, and for one whose file is damaged or of a newer version."""
         if not _is_number(identity):
-            raise InvalidArgument(f"'{identity}' is no job")
+            raise InvalidArgument(f"'{identity}' is not a job")
         content = read_json(self._path(identity, "job.json"), None)
         if content is None:
             raise InvalidArgument(f"there is no job {identity}")

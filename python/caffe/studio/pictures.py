@@ -10,7 +10,7 @@ Image.MAX_IMAGE_PIXELS = 100_000_000  # a file may claim more than fits into mem
 
 
 def thumbnail(path, side=_SIDE):
-    """A JPEG file whose longer side has at most `side` pixels. Raises IoError for what is no image."""
+    """A JPEG file whose longer side has at most `side` pixels. Raises IoError for what is not an image."""
     try:
         with Image.open(path) as image:
             image.draft("RGB", (side, side))

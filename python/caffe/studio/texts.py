@@ -21,7 +21,7 @@ class EditedText:
             text = self._content.decode("utf-8")
         except UnicodeDecodeError as error:
             line = self._content.count(b"\n", 0, error.start) + 1
-            raise InvalidArgument(f"{self.path}:{line}: the byte 0x{self._content[error.start]:02x} is no UTF-8, so that the file cannot be "
+            raise InvalidArgument(f"{self.path}:{line}: the byte 0x{self._content[error.start]:02x} is not UTF-8, so that the file cannot be "
                                   "edited here; convert it, for example by iconv") from None
         windows, returns, lines = text.count("\r\n"), text.count("\r"), text.count("\n")
         if returns and not windows == returns == lines:

@@ -19,14 +19,14 @@ from .._output import write_whole
 from .storage import changed_object, read_object, write_json
 
 _BLOCK = 1 << 20
-_MOST_LETTERS = 200  # of the name of a set's folder that is no hash
+_MOST_LETTERS = 200  # of the name of a set's folder that is not a hash
 _LONG = "~"  # begins those that are
 
 
 @dataclasses.dataclass
 class Version:
     """number: from 1 on. time: when it was recorded, in seconds since 1970. files: {path in the set: (bytes, SHA-256, time of the
-    file's last change in ns)}. models: names of those made of it. skipped: names of what is no regular file, such as a pipe or a link
+    file's last change in ns)}. models: names of those made of it. skipped: names of what is not a regular file, such as a pipe or a link
     to nothing, and is not in files."""
     number: int
     time: float

@@ -22,7 +22,7 @@ class Workspace:
     def __init__(self, root):
         self.root = os.path.realpath(root)
         if not os.path.isdir(self.root):
-            raise InvalidArgument(f"{root}: is no folder; give the folder with your runs, models and photographs")
+            raise InvalidArgument(f"{root}: is not a folder; give the folder with your runs, models and photographs")
         self.notes = Notes(os.path.join(self.root, STUDIO_FOLDER, "notes.json"))
         self._lock = threading.Lock()
         self._summaries = {}  # (stamp, Summary) by folder
@@ -39,7 +39,7 @@ class Workspace:
         """The absolute path of something in the workspace. Raises InvalidArgument for what is outside, also through links, for what
         is hidden, such as the studio's own files, and for names that no address can have."""
         if not has_address(name) or "\0" in name:
-            raise InvalidArgument(f"{name!r}: is no name for this page, which has to be UTF-8")
+            raise InvalidArgument(f"{name!r}: is not a name for this page, which has to be UTF-8")
         path = os.path.realpath(os.path.join(self.root, name))
         if path != self.root and not path.startswith(self.root + os.sep):
             raise InvalidArgument(f"{name}: is outside of {self.root}")
@@ -62,7 +62,7 @@ class Workspace:
             return sorted((summary for _, summary in kept.values()), key=lambda summary: -summary.time)
 
     def folders(self):
-        """Names of the folders in the workspace that are no models, sorted."""
+        """Names of the folders in the workspace that are not models, sorted."""
         models = set(self.models())
         return sorted(entry.name for entry in _folders(self.root) if entry.name not in models)
 

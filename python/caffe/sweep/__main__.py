@@ -67,7 +67,7 @@ def _metric(solver, wanted):
     param = solver.param
     if param.HasField("metric_falls") and metric == param.metric:
         return metric, param.metric_falls
-    # As the solver chooses its best model: the mean average precision is no loss, though its output may have a weight.
+    # As the solver chooses its best model: the mean average precision is not a loss, though its output may have a weight.
     return metric, metric != "detection_eval" and net.blob_loss_weights.get(metric.partition("[")[0], 0) != 0
 
 

@@ -53,7 +53,7 @@ def _number(text, what):
         try:
             value = float(text)
         except ValueError:
-            raise InvalidArgument(f"{what}: '{text}' is no number") from None
+            raise InvalidArgument(f"{what}: '{text}' is not a number") from None
     if not math.isfinite(value):
         raise InvalidArgument(f"{what}: '{text}' is not finite")
     return value

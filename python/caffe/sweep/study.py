@@ -235,13 +235,13 @@ def _check_types(definition):
     for field in dataclasses.fields(definition):
         value = getattr(definition, field.name)
         if not isinstance(value, field.type) or (isinstance(value, bool) and field.type is int):
-            raise TypeError(f"{field.name} is {value!r}, which is no {getattr(field.type, '__name__', field.type)}")
+            raise TypeError(f"{field.name} is {value!r}, which is not of type {getattr(field.type, '__name__', field.type)}")
     if not all(isinstance(word, str) for word in definition.parameters):
         raise TypeError(f"parameters are {definition.parameters!r}, which are not all texts")
 
 
 def _first_damaged_line(journal):
-    """FILE:LINE of the first line that is no JSON object, or the file alone."""
+    """FILE:LINE of the first line that is not a JSON object, or the file alone."""
     with open(journal, "rb") as lines:
         for number, line in enumerate(lines, 1):
             try:

@@ -91,4 +91,4 @@ def read_tokens(folder):
             facts = json.load(file)
         return np.memmap(os.path.join(folder, "tokens.bin"), f"<u{int(facts['bytes_per_token'])}", "r")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise IoError(f"{folder}: is no folder of tokens: {error}") from None
+        raise IoError(f"{folder}: is not a folder of tokens: {error}") from None

@@ -14,7 +14,7 @@ _USER = "caffe data import-text with this tokenizer"
 
 
 def _checked(numbers, vocabulary):
-    """The numbers, such as those of a blob, as a list of int. Raises InvalidArgument for one that is no token's."""
+    """The numbers, such as those of a blob, as a list of int. Raises InvalidArgument for one that is not a token's."""
     given = np.asarray(numbers, float).ravel()
     wrong = given[(given != np.floor(given)) | (given < 0) | (given >= vocabulary)]
     if wrong.size:

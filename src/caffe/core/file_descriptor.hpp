@@ -7,7 +7,8 @@ namespace caffe {
 
 class FileDescriptor {
  public:
-  // `value`: a result of open() or a similar call. A negative value is no file and is not closed.
+  // `value`: a result of open() or a similar call. A negative value is not a file and is not
+  // closed.
   explicit FileDescriptor(int value) : value_(value) {}
   ~FileDescriptor() {
     if (*this) ::close(value_);

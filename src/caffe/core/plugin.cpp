@@ -98,7 +98,7 @@ void* Open(const std::string& file, Registrations* registrations,
   } catch (const std::exception& error) {
     reason = error.what();
   } catch (...) {
-    reason = "something that is no std::exception";
+    reason = "something that is not a std::exception";
   }
   if (!reason.empty()) {
     const bool is_of_protobuf = reason.find("Database") != std::string::npos;

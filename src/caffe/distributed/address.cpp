@@ -16,7 +16,7 @@ Address ParseAddress(const std::string& text) {
   const size_t colon = text.rfind(':');
   Address address;
   const auto refuse = [&](const char* why) {
-    throw InvalidArgument(StrCat("'", Printable(text), "' is no address: ", why,
+    throw InvalidArgument(StrCat("'", Printable(text), "' is not an address: ", why,
                                  "; give it as host:port, as in node1:29500"));
   };
   if (colon == std::string::npos) refuse("it has no port");

@@ -47,7 +47,7 @@ bool MessageStream::Receive(google::protobuf::MessageLite* message) {
     size_t wanted = kPrefix;
     if (received_.size() >= kPrefix) {
       wanted += LengthIn(received_);
-      if (wanted > kPrefix + most_bytes_) throw IoError("what came is no message of a rank");
+      if (wanted > kPrefix + most_bytes_) throw IoError("what came is not a message of a rank");
       if (received_.size() == wanted) break;
     }
     std::array<char, 4096> bytes;
@@ -58,7 +58,7 @@ bool MessageStream::Receive(google::protobuf::MessageLite* message) {
   }
   const bool is_whole = message->ParseFromString(received_.substr(kPrefix));
   received_.clear();
-  if (!is_whole) throw IoError("what came is no message of a rank");
+  if (!is_whole) throw IoError("what came is not a message of a rank");
   return true;
 }
 

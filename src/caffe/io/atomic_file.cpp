@@ -271,7 +271,7 @@ std::string ReadFile(const std::string& path, uint64_t most_bytes) {
                            " bytes; it is another file than was wanted"));
     }
     if (!S_ISREG(status.st_mode) && content.size() > kMostOfADevice) {
-      throw IoError(path + ": is no plain file, and has no end within 2 GiB; give a file");
+      throw IoError(path + ": is not a plain file, and has no end within 2 GiB; give a file");
     }
   }
 }

@@ -40,9 +40,9 @@ BlobRanges ReadCalibration(const std::string& file) {
   google::protobuf::Struct root;
   const auto status =
       google::protobuf::util::JsonStringToMessage(ReadFile(file, kMostBytes), &root);
-  Require(status.ok(), file, ": is no calibration file: ", std::string(status.message()));
+  Require(status.ok(), file, ": is not a calibration file: ", std::string(status.message()));
   Require(TextOf(root, "format") == kFormat, file,
-          ": is no calibration file, or of another version: its format is '",
+          ": is not a calibration file, or of another version: its format is '",
           TextOf(root, "format"), "' and should be '", kFormat, "' (caffe calibrate)");
   BlobRanges ranges{.file = file, .net = TextOf(root, "net"), .blobs = {}};
   const auto found = root.fields().find("ranges");

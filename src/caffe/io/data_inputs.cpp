@@ -20,7 +20,7 @@ int64_t DimOf(const std::string& text, const std::string& entry) {
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, dim);
   Require(error == std::errc() && rest == end && dim > 0, "'", entry, "': '", text,
-          "' is no positive dimension; write BLOB=N,C,H,W");
+          "' is not a positive dimension; write BLOB=N,C,H,W");
   return dim;
 }
 

@@ -52,7 +52,7 @@ DetectionFiles::DetectionFiles(const SaveOutputParameter& param, int background_
   std::error_code error;
   std::filesystem::create_directories(param.output_directory(), error);
   Require(IsFolder(param.output_directory()), "save_output_param: output_directory '",
-          param.output_directory(), "' is no folder and cannot be made: ", error.message());
+          param.output_directory(), "' is not a folder and cannot be made: ", error.message());
   LabelMap labels;
   ReadTextProto(param.label_map_file(), &labels);
   for (const LabelMapItem& item : labels.item()) {

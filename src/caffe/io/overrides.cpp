@@ -117,8 +117,8 @@ Message* Enter(const Segment& segment, Message* message) {
   Require(field.message_type() != nullptr, "'", field.name(), "' is of type ", field.type_name(),
           " and has no fields");
   if (!field.is_repeated()) {
-    Require(!segment.key, "'", field.name(), "' is no list; leave out [", segment.key.value_or(""),
-            "]");
+    Require(!segment.key, "'", field.name(), "' is not a list; leave out [",
+            segment.key.value_or(""), "]");
     return message->GetReflection()->MutableMessage(message, &field);
   }
   Require(segment.key.has_value(), "'", field.name(),
@@ -214,7 +214,7 @@ std::vector<std::string> NewLiterals(const FieldDescriptor& field, const Segment
                                      const std::string& value, std::vector<std::string> current) {
   if (!segment.key) return Literals(field, value);
   const std::optional<int> index = ParseIndex(*segment.key);
-  Require(index.has_value(), "'", *segment.key, "' is no number");
+  Require(index.has_value(), "'", *segment.key, "' is not a number");
   current[CheckedIndex(field, *index, static_cast<int>(current.size()))] = Literal(field, value);
   return current;
 }
@@ -233,7 +233,7 @@ std::string Assign(const Segment& segment, const std::string& value, Message* me
   Require(field.message_type() == nullptr, "'", field.name(), "' is a ",
           field.message_type() ? field.message_type()->name() : "",
           "; set one of its fields: ", field.name(), ".FIELD=", value);
-  Require(!segment.key || field.is_repeated(), "'", field.name(), "' is no list");
+  Require(!segment.key || field.is_repeated(), "'", field.name(), "' is not a list");
   const std::vector<std::string> before = Values(*message, field);
   WithContext(StrCat("'", field.name(), "' is of type ", field.type_name(), ", now ",
                      Describe(before), ", and cannot be '", value, "'"),

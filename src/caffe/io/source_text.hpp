@@ -47,7 +47,7 @@ struct BlockUse {
 // A text that is a file's, or that was made of several files by expanding blocks.
 class CAFFE_EXPORT SourceText {
  public:
-  // Throws InvalidArgument for what is no text.
+  // Throws InvalidArgument for what is not text.
   SourceText(const std::string& path, std::string_view text);
   SourceText(SourceText&&) = default;
 

@@ -20,7 +20,7 @@ class CastLayer final : public Layer {
   explicit CastLayer(const LayerParameter& param) : Layer(WithTypeOfTop(param)) {
     const Precision type = param.cast_param().type();
     Require(type <= FP64, "type is ", Precision_Name(type),
-            ", which is no type of numbers; use FP32, FP16, BF16 or FP64");
+            ", which is not a type of numbers; use FP32, FP16, BF16 or FP64");
   }
 
   LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }

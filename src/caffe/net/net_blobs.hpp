@@ -42,7 +42,7 @@ class NetBlobs {
   void Bind(const Graph& graph, bool keep_all, Bindings* bindings);
   // True if an input has another shape than in the plan.
   bool InputsWereReshaped(const Graph& graph) const;
-  // True if a blob that is no input has another shape than in the plan.
+  // True if a blob that is not an input has another shape than in the plan.
   bool OthersWereReshaped(const Graph& graph) const;
   // Shapes of inputs that differ from the prototxt's.
   std::map<std::string, Shape> ReshapedInputs(const Graph& graph) const;

@@ -35,7 +35,7 @@ struct Net::Impl {
   std::unique_ptr<Net> WithSameWeights(const Net& self, const NetOptions& options) const;
   void CheckLayers(const char* what, int first, int last) const;
   void AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback);
-  // Undoes a caller's reshaping of blobs that are no inputs.
+  // Undoes a caller's reshaping of blobs that are not inputs.
   void RestorePlannedShapes();
   void Reshape();
   void ReshapeIfInputsWere();

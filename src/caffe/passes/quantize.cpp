@@ -176,7 +176,7 @@ class Quantize final : public Pass {
     const auto* gemm = node.op.As<ops::Gemm>();
     if (Weights(node) == nullptr) return WhyNotPairs(node);
     if (w->desc.dtype != DType::kFloat || (w.dtype != DType::kFloat))
-      return "its weights are no floats";
+      return "its weights are not floats";
     const int64_t summands = gemm != nullptr ? gemm->inner : w->desc.shape.count(1);
     if (summands > ops::kMostSummands)
       return StrCat("its sums of ", summands, " products do not fit 32 bits");
@@ -209,7 +209,7 @@ class Quantize final : public Pass {
     const bool are_blobs = std::ranges::all_of(factors, [&](const Operand& factor) {
       return std::ranges::find(blobs, factor.value) != blobs.end();
     });
-    if (!are_blobs || !pairs) return "its second factor is no weights";
+    if (!are_blobs || !pairs) return "its second factor is not weights";
     for (const Operand& factor : factors) {
       if (factor->desc.dtype != DType::kFloat || factor.dtype != DType::kFloat)
         return "one of its factors is not float";

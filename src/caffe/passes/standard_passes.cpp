@@ -48,7 +48,7 @@ void CheckDisabled(const PassList& passes, const CompileOptions& options) {
       if (pass->is_optional()) know(pass->name());
       for (const std::string_view row : pass->rows()) know(row);
     }
-    Require(is_known, "'", name, "' is no pass that can be disabled; those are: ", optional);
+    Require(is_known, "'", name, "' is not a pass that can be disabled; those are: ", optional);
   }
 }
 

@@ -304,7 +304,7 @@ std::string SealProgram(std::string_view body, uint32_t version) {
 ProgramFile ReadProgram(std::span<const char> bytes) {
   Require(bytes.size() >= kPreambleBytes &&
               std::equal(kProgramMagic.begin(), kProgramMagic.end(), bytes.begin()),
-          "it is no compiled program (caffe compile writes them)");
+          "it is not a compiled program (caffe compile writes them)");
   ByteReader in(bytes.subspan(kProgramMagic.size()));
   const auto version = in.Number<uint32_t>();
   Require(version >= kOldestVersion && version <= kVersion, "it is of format ", version,

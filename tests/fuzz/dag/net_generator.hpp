@@ -8,7 +8,7 @@
 namespace caffe::fuzz {
 
 // A directed acyclic graph of up to some twenty layers on small blobs; deterministic for a seed.
-// Nearly all nets are valid; if the library refuses a net, this is no error of the generator.
+// Nearly all nets are valid; if the library refuses a net, this is not an error of the generator.
 NetParameter GenerateNet(uint64_t seed);
 
 }  // namespace caffe::fuzz

@@ -13,7 +13,7 @@ class NCCL {
  private:
   static void Advise() {
     static_assert(NotHere<Dtype>::value,
-                  "several workers are no object of Caffe's C++ API here: run `caffe train "
+                  "several workers are not an object of Caffe's C++ API here: run `caffe train "
                   "--gpu 0,1`, or use caffe::SolverGroup of Cortado's own headers");
   }
 };

@@ -135,7 +135,7 @@ def checked_names(where: Path, names: List[str]) -> List[str]:
     that are not UTF-8."""
     for name in names:
         if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in name):
-            raise InvalidArgument(f"{where}: the class {ascii(name)} has control characters, or bytes that are no UTF-8, in its name; "
+            raise InvalidArgument(f"{where}: the class {ascii(name)} has control characters, or bytes that are not UTF-8, in its name; "
                                   "rename it")
     return names
 
@@ -145,5 +145,5 @@ def lines_of(file: Path) -> List[str]:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidArgument(f"{file}: is no text in UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
+        raise InvalidArgument(f"{file}: is not text in UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
     return [line.strip() for line in text.splitlines() if line.strip()]

@@ -45,9 +45,9 @@ def _content(file: Path) -> Any:
     try:
         return json.loads(file.read_bytes())
     except json.JSONDecodeError as error:
-        raise InvalidArgument(f"{file}:{error.lineno}:{error.colno}: is no JSON ({error.msg}); mend it, or remove it") from None
+        raise InvalidArgument(f"{file}:{error.lineno}:{error.colno}: is not valid JSON ({error.msg}); mend it, or remove it") from None
     except UnicodeDecodeError as error:
-        raise InvalidArgument(f"{file}: is no text in {error.encoding} ({error.reason} at byte {error.start}); save it as UTF-8") from None
+        raise InvalidArgument(f"{file}: is not text in {error.encoding} ({error.reason} at byte {error.start}); save it as UTF-8") from None
 
 
 class Coco(Boxes):
@@ -116,7 +116,7 @@ def _read(notes: Path, images: _Images) -> List[Annotated]:
     for entry in _entries(notes, content, "categories"):
         key, name = entry.field("id"), entry.field("name")
         if not isinstance(name, str) or not name.strip():
-            raise entry.error(f"has the name {name!r}, which is no text; give the class a name")
+            raise entry.error(f"has the name {name!r}, which is not text; give the class a name")
         if names.setdefault(key, name) != name:
             raise entry.error(f"has the id {key!r} of '{names[key]}', but the name '{name}'; give each category its own id")
     items: Dict[Any, Annotated] = {}
@@ -161,14 +161,14 @@ class _Entry:
 
 def _entries(notes: Path, content: Dict[str, Any], name: str) -> Iterator[_Entry]:
     if not isinstance(content[name], list):
-        raise InvalidArgument(f"{notes}: '{name}' is no list; give a list of objects")
+        raise InvalidArgument(f"{notes}: '{name}' is not a list; give a list of objects")
     return (_Entry(f"{notes}: {name}[{number}]", fields) for number, fields in enumerate(content[name]))
 
 
 def _image(entry: _Entry, notes: Path, images: _Images) -> Annotated:
     name = entry.field("file_name")
     if not isinstance(name, str):
-        raise entry.error(f"has the file_name {name!r}, which is no text; give the name of an image")
+        raise entry.error(f"has the file_name {name!r}, which is not text; give the name of an image")
     path = images.find(notes, name)
     try:
         width, height = (int(entry.fields.get(side) or 0) for side in ("width", "height"))

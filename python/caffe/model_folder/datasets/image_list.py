@@ -30,7 +30,7 @@ class ImageList(Dataset):
                 continue
             name, _, label = line.strip().rpartition(" ")
             if not name or not (label.isascii() and label.isdigit()):
-                raise InvalidArgument(f"{path}:{number}: '{line.strip()}' is no line 'path label'; labels are numbers from 0 on")
+                raise InvalidArgument(f"{path}:{number}: '{line.strip()}' is not a line 'path label'; labels are numbers from 0 on")
             if len(label) > 9 or int(label) >= _MOST_CLASSES:
                 raise InvalidArgument(f"{path}:{number}: the label is {label}; labels are numbers of classes, from 0 on without gaps, and "
                                       f"below {_MOST_CLASSES}")

@@ -29,7 +29,7 @@ def explain(path: Path) -> None:
     for base in _bases(path):
         texts = files_below(base / "labels", {".txt"}) if (base / "images").is_dir() else []
         if texts:
-            raise InvalidArgument(f"{texts[0]}: is no mask; if these are boxes as YOLO has them, convert them to COCO's JSON or to VOC's XML "
+            raise InvalidArgument(f"{texts[0]}: is not a mask; if these are boxes as YOLO has them, convert them to COCO's JSON or to VOC's XML "
                                   "files, which annotation programs export")
 
 

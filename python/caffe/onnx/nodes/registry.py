@@ -51,7 +51,7 @@ class NodeView:
     def weights(self, index, what):
         array = self.constant(index)
         if array is None:
-            raise Unsupported(f"its {what} are no constant")
+            raise Unsupported(f"its {what} are not constant")
         return array
 
     def shape(self, index=0):

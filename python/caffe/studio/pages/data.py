@@ -39,7 +39,7 @@ def show(studio):
         wanted = (name.value or "").strip()
         try:
             if not re.fullmatch(r"\w[\w .-]*", wanted):
-                raise InvalidArgument(f"'{wanted}' is no name for a folder; use letters, digits, dashes and dots")
+                raise InvalidArgument(f"'{wanted}' is not a name for a folder; use letters, digits, dashes and dots")
             os.makedirs(studio.workspace.path("uploads"), exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=studio.workspace.path("uploads"), suffix=".zip") as file:
                 await event.file.save(file.name)
@@ -153,7 +153,7 @@ def _unreadable(images):
     for path in images:
         try:
             if not path.is_file():  # a pipe would never end
-                raise OSError("is no file")
+                raise OSError("is not a file")
             with Image.open(path) as image:
                 image.load()
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:

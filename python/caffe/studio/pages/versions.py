@@ -42,11 +42,11 @@ def show(studio, name):
 
 
 def _left_out(version):
-    """A sentence about what is no file, "" if there is nothing of the kind."""
+    """A sentence about what is not a file, "" if there is nothing of the kind."""
     if not version.skipped:
         return ""
     more = f" and {len(version.skipped) - 3:,} more" if len(version.skipped) > 3 else ""
-    return shown(f" Left out, as they are no regular files: {', '.join(version.skipped[:3])}{more}.")
+    return shown(f" Left out, as they are not regular files: {', '.join(version.skipped[:3])}{more}.")
 
 
 def _fill(place, versions):

@@ -311,7 +311,7 @@ std::optional<Refusal> RefuseUnlessDirect(const Conv& op, const KernelRequest& r
     return Refusal{"only images with channels last"};
   if (request.outputs[0].count() == 0 || w.count() == 0) return Refusal{"an empty batch"};
   if (x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype)) % kUnitBytes != 0)
-    return Refusal{"pixels that are no multiple of 4 bytes"};
+    return Refusal{"pixels that are not a multiple of 4 bytes"};
   if (g.kernel[0] * g.kernel[1] > kMostRuns) return Refusal{"more than 64 taps"};
   if (OneDnnMultipliesTiles()) return Refusal{"this processor has AMX, which oneDNN uses"};
   return RefuseLarge(g, x.shape);

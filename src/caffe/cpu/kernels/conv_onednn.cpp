@@ -249,7 +249,7 @@ bool IsDefective(const ops::Conv& op, const TensorDesc& x,
 
 // Defects of oneDNN 2.6 for channels-last images: its convolution by matrix product adds wrong
 // elements of a post-op's operand; the one by small products ignores the operand if a window is
-// empty; and the SSE4.1 one of single channels crashes if the channels are no multiple of 8.
+// empty; and the SSE4.1 one of single channels crashes if the channels are not a multiple of 8.
 bool AddsWrongly(const ops::Conv& op, const TensorDesc& x, const TensorDesc& y,
                  const dnnl::convolution_forward::primitive_desc& description) {
   const bool adds = std::ranges::any_of(op.epilogue, &ops::Pointwise::reads_data);

@@ -292,7 +292,7 @@ std::string WhyNotPair(const ConvPair& op, std::span<const OperandDesc> inputs) 
   if (x.layout != Layout::kChannelsLast) return "only images with channels last";
   if (channels % kFloatLanes != 0) return "only channels in multiples of 16";
   if (x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype)) % kUnitBytes != 0)
-    return "pixels that are no multiple of 4 bytes";
+    return "pixels that are not a multiple of 4 bytes";
   if (x.count() == 0) return "an empty batch";
   if (!HasWideVectors()) return "this processor has no AVX-512";
   const std::optional<Refusal> large = RefuseLarge(second, op.between.shape);

@@ -143,7 +143,7 @@ std::string ConvStatistics::WhyNot(const Op& op, std::span<const OperandDesc> in
   if (std::ranges::max(geometry.kernel) > kWidestWindow)
     return StrCat("a window of more than ", kWidestWindow, " pixels");
   if (!HasPackedChannels(inputs[kX].shape[1]) || !HasPackedChannels(inputs[kW].shape[0]))
-    return "channels that are no multiple of 8";
+    return "channels that are not a multiple of 8";
   return "";
 }
 

@@ -209,7 +209,7 @@ std::string WhyNotChannels(const Op& op, std::span<const OperandDesc> inputs, co
   const Shape &x = inputs[0].shape, &w = inputs[1].shape;
   const bool is_depthwise =
       op.As<ops::Conv>()->geometry.spatial_axes() == 2 && w[1] == 1 && w[0] == x[1];
-  return is_depthwise ? "" : "it is no convolution of one channel each";
+  return is_depthwise ? "" : "it is not a convolution of one channel each";
 }
 
 KernelTraits ChannelsTraits() {

@@ -27,8 +27,8 @@ namespace {
 constexpr size_t kSignatureBytes = 16;  // enough for ImageFormatOf()
 constexpr uint64_t kMostImageBytes = uint64_t{1} << 30;
 
-// Why the file is no image; empty if its first bytes are those of one. Formats that have no such
-// bytes are decoded to find out. Throws IoError if the file cannot be read.
+// Why the file is not an image; empty if its first bytes are those of one. Formats that have no
+// such bytes are decoded to find out. Throws IoError if the file cannot be read.
 std::string WhyNoImage(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored) && !IsPlainFile(path)) return "not a regular file";

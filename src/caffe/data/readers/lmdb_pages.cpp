@@ -95,7 +95,7 @@ std::vector<LmdbMeta> ReadLmdbMetas(const std::string& file) {
     const bool is_alike = metas.empty() || !meta || meta->page_bytes == metas[0].page_bytes;
     if (!meta || !is_alike) {
       throw IoError(StrCat(file, ": not an LMDB database, or damaged: page ", metas.size(),
-                           " is no header of version ", kVersion, "; make or copy it again"));
+                           " is not a header of version ", kVersion, "; make or copy it again"));
     }
     metas.push_back(*meta);
   }

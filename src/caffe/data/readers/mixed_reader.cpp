@@ -109,7 +109,7 @@ class MixedReader final : public RecordReader {
     ++position_;
     return Read(record);
   }
-  // Keys of several databases may be equal, so that a key alone is no place.
+  // Keys of several databases may be equal, so that a key alone is not a place.
   bool Seek(std::string_view, Record*) override { return false; }
   bool After(const Record& record, Record* next) override {
     if (!parts_[record.part].reader->After(record, next)) return false;

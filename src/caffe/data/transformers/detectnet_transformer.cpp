@@ -27,7 +27,7 @@ DetectNetTransformer::DetectNetTransformer(const DetectNetGroundTruthParameter& 
   Require(grid.stride() > 0 && grid.image_size_x() > 0 && grid.image_size_y() > 0 &&
               grid.image_size_x() % grid.stride() == 0 && grid.image_size_y() % grid.stride() == 0,
           "detectnet_groundtruth_param: an image of ", grid.image_size_x(), " x ",
-          grid.image_size_y(), " is no whole number of cells of ", grid.stride(),
+          grid.image_size_y(), " is not a whole number of cells of ", grid.stride(),
           " pixels; change stride, or image_size_x and image_size_y");
   Require(grid.scale_cvg() > 0, "detectnet_groundtruth_param: scale_cvg is ", grid.scale_cvg(),
           "; it must be positive");

@@ -67,7 +67,7 @@ std::string SecretInFile(const std::string& path) {
   if (!file || ::fstat(file.get(), &status) != 0) {
     Throw(path, StrCat("cannot be read: ", ErrorText()));
   }
-  if (!S_ISREG(status.st_mode)) Throw(path, "is no file");
+  if (!S_ISREG(status.st_mode)) Throw(path, "is not a file");
   if (status.st_uid != ::geteuid()) Throw(path, "belongs to another user");
   if ((status.st_mode & 077) != 0) Throw(path, "can be read by others; make it yours (chmod 600)");
   std::array<char, 1024> bytes;

@@ -63,7 +63,7 @@ Block::Argument ReadArgument(const Field& field, const Block& block) {
                          return std::isalnum(letter) != 0 || letter == '_';
                        });
   RequireAt(field.name.place, is_name, "'", name,
-            "' is no name of an argument; use letters, digits and _");
+            "' is not a name of an argument; use letters, digits and _");
   const bool is_taken = FieldsOfUse().contains(name) || name == "index" ||
                         NumberOfBlob(name, "in") > 0 || NumberOfBlob(name, "out") > 0;
   RequireAt(field.name.place, !is_taken, "an argument cannot be called '", name,

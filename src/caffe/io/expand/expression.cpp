@@ -116,7 +116,7 @@ int64_t IntegerOf(const Tokens& tokens, const Token& name) {
   std::string shown;
   for (const Token& token : tokens) shown += token.text;
   RequireAt(name.place, is_integer, "'", name.text, "' is ", shown.substr(0, 80),
-            ", which is no whole number of 64 bits");
+            ", which is not a whole number of 64 bits");
   return is_negative ? -static_cast<int64_t>(magnitude) : static_cast<int64_t>(magnitude);
 }
 

@@ -14,7 +14,7 @@ using Lookup = std::function<Tokens(const Token& name)>;
 // Computes the expression in `tokens` from position `*at`, where '(' stands, to its ')'; moves
 // `*at` to the token after it. Knows + - * / and parentheses of 64-bit integers, and names with or
 // without '$'. Throws Mistake for a division that leaves a remainder, an overflow, and a name that
-// is no integer.
+// is not an integer.
 int64_t Evaluate(const Tokens& tokens, size_t* at, const Lookup& lookup);
 
 // The integer that these tokens are, such as "-" "5". `name` is for the error.

@@ -127,7 +127,7 @@ void NetExpander::Include(const Field& field) {
             "include takes the name of a file between quotes: include: \"blocks.prototxt\"");
   const std::string named = Unquoted(field.value[0]);
   RequireAt(place, !named.empty() && !HasControlCharacters(named), "include is '", Printable(named),
-            "', which is no name of a file");
+            "', which is not a name of a file");
   const std::string path = (fs::path(place.file->path).parent_path() / named).string();
   const std::string key = PathWithoutLinks(path);
   bool is_open = key == PathWithoutLinks(text_.main_file().path);
@@ -147,7 +147,7 @@ const Fields& NetExpander::FieldsOfFile(const std::string& path, const std::stri
                                         const Field& field) {
   if (const auto found = files_.find(key); found != files_.end()) return *found->second;
   RequireAt(field.name.place, IsMissing(path) || IsPlainFile(path), path,
-            " is no file that can be included: a folder, a pipe or a device");
+            " is not a file that can be included: a folder, a pipe or a device");
   std::string text;
   try {
     text = ReadFile(path, kMostBytesOfFile);

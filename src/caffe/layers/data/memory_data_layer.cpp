@@ -52,7 +52,7 @@ void MemoryDataLayer::Reset(const float* data, const float* labels, int64_t coun
   Require(data != nullptr && labels != nullptr, "layer '", name(),
           "' (MemoryData): data and labels must be given");
   Require(count > 0 && count % shape_[0] == 0, "layer '", name(), "' (MemoryData): ", count,
-          " items are no positive multiple of batch_size ", shape_[0]);
+          " items are not a positive multiple of batch_size ", shape_[0]);
   *arrays_ = {data, labels, count, 0};
 }
 

@@ -159,7 +159,7 @@ class FormulaParser {
     int a = Unary();
     for (;;) {
       const size_t at = at_;
-      if (text().compare(at_, 2, "**") == 0) Fail(at_, "'**' is no operator; write '^'");
+      if (text().compare(at_, 2, "**") == 0) Fail(at_, "'**' is not an operator; write '^'");
       if (Take("*")) {
         a = Apply(FormulaCode::kMultiply, at, {a, Unary()});
       } else if (Take("/")) {

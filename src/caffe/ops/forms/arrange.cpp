@@ -40,7 +40,7 @@ static void CheckOperands(const Permute& op, const OperandCheck& check) {
   std::ranges::sort(axes);
   bool is_order = axes.size() == static_cast<size_t>(x.num_axes());
   for (size_t i = 0; i < axes.size(); ++i) is_order = is_order && axes[i] == static_cast<int>(i);
-  Require(is_order, op.Attributes(), " is no order of the axes of ", x);
+  Require(is_order, op.Attributes(), " is not an order of the axes of ", x);
   Require(op.OutputShape(x) == check.output().shape, "a permutation gives ", op.OutputShape(x),
           ", not ", check.output().shape);
 }
@@ -85,7 +85,7 @@ static int64_t PartExtent(const TensorDesc& part, const TensorDesc& whole, int a
   OperandCheck::Axis(axis, whole);
   Require(part.shape.num_axes() == whole.shape.num_axes() &&
               part.shape.With(axis, whole.shape[axis]) == whole.shape,
-          part.shape, " is no part of ", whole.shape, " along axis ", axis);
+          part.shape, " is not part of ", whole.shape, " along axis ", axis);
   return part.shape[axis];
 }
 
