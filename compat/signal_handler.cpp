@@ -35,7 +35,7 @@ bool Take(volatile sig_atomic_t* flag) {
 
 SignalHandler::SignalHandler(SolverAction::Enum SIGINT_action, SolverAction::Enum SIGHUP_action)
     : SIGINT_action_(SIGINT_action), SIGHUP_action_(SIGHUP_action) {
-  Require(!is_installed, "a SignalHandler exists already; there can be one at a time");
+  Require(!is_installed, "a SignalHandler already exists; there can be one at a time");
   Install(SIGINT, &old_sigint);
   Install(SIGHUP, &old_sighup);
   is_installed = true;

@@ -110,7 +110,7 @@ fi
 weights="examples/mnist/lenet_iter_$iterations.caffemodel"
 solver=examples/mnist/lenet_solver.prototxt
 if [ "$weights" -nt "$source_note" ]; then
-  echo "== Training: $weights is there already (delete it to train again)"
+  echo "== Training: $weights already exists (delete it to train again)"
 else
   if [ "$iterations" -ne 10000 ]; then
     sed "s/^max_iter: .*/max_iter: $iterations/" "$solver" >"$logs/solver.prototxt"

@@ -78,7 +78,7 @@ TEST_F(LevelDbTest, ExplainsWhatIsWrong) {
               HasSubstr("no LMDB or LevelDB database here"));
   Fill(1);
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { CreateLevelDbWriter(path_); }),
-              HasSubstr("exists already"));
+              HasSubstr("already exists"));
   std::ofstream(path_ + "/CURRENT") << "nonsense";
   EXPECT_THAT(ErrorText<IoError>([&] { OpenLevelDbReader(path_); }),
               HasSubstr("cannot open as LevelDB"));

@@ -85,7 +85,7 @@ TEST(LmdbTest, MapGrowsWithTheRecords) {
 TEST(LmdbTest, RefusesToWriteOverADatabase) {
   const caffe::testing::TemporaryFolder folder;
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { CreateLmdbWriter(folder.path()); }),
-              HasSubstr(": exists already; remove it"));
+              HasSubstr(": already exists; remove it"));
 }
 
 TEST(LmdbTest, UnfinishedDatabaseIsRemoved) {

@@ -67,7 +67,7 @@ TEST_F(AtomicFolderTest, RefusesWhatIsThereOrBeingWritten) {
   EXPECT_TRUE(fs::exists(partial_));
   folder.Commit();
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { AtomicFolder second(path_); }),
-              HasSubstr(path_ + ": exists already"));
+              HasSubstr(path_ + ": already exists"));
   EXPECT_THAT(ErrorText<IoError>([&] { AtomicFolder second(folder_ / "none/db"); }),
               HasSubstr("No such file or directory"));
 }

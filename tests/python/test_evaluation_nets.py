@@ -283,7 +283,7 @@ class TestFiles:
         outputs.require_own(str(file), "--metrics")
         assert json.loads(file.read_text())["accuracy"] == 1
         file.write_text('{"accuracy": 1}')
-        with pytest.raises(caffe.InvalidArgument, match="evaluation.json: is there already, .* give another --metrics, or remove it"):
+        with pytest.raises(caffe.InvalidArgument, match="evaluation.json: already exists, .* give another --metrics, or remove it"):
             outputs.require_own(str(file), "--metrics")
         with pytest.raises(caffe.IoError, match="there is no folder"):
             outputs.require_own(str(tmp_path / "none" / "x.html"), "--page")

@@ -100,7 +100,7 @@ def test_a_byte_order_mark_is_no_token():
     (lambda: import_text(["empty.txt"], "x"), "the texts are empty"),
     (lambda: import_text(["latin.txt"], "x"), r"latin.txt: is not text in utf-8: .*b'\\xe9'.*--encoding"),
     (lambda: import_text(["play.txt"], "x", encoding="klingon"), "encoding 'klingon' is unknown"),
-    (lambda: import_text(["play.txt"], "taken"), "taken: exists already"),
+    (lambda: import_text(["play.txt"], "taken"), "taken: already exists"),
     (lambda: import_text(["play.txt"], "x", share=1e-9), "leaves nothing for one of both parts"),
     (lambda: import_text(["play.txt"], "x", tokenizer="taken"), "taken: holds no tokenizer"),
     (lambda: import_text(["play.txt"], "x", tokenizer="words"), "words: cannot open"),

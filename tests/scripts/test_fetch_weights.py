@@ -87,7 +87,7 @@ def test_downloads_the_whole_file_once(tmp_path, server):
     assert model.file.read_bytes() == WEIGHTS
     assert not model.part.exists()
     status, output = model.fetch(str(model.folder))
-    assert status == 0 and "was there already" in output
+    assert status == 0 and "already exists" in output
     assert len(server.requests) == 1
 
 

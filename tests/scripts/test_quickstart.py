@@ -77,7 +77,7 @@ def test_a_second_run_only_tests(clone):
     done, calls = clone()
     assert done.returncode == 0
     assert [call.split()[:2] for call in calls] == [["caffe", "test"]]
-    assert "is there already" in done.stdout
+    assert "already exists" in done.stdout
 
 
 def test_fewer_iterations(clone):

@@ -393,7 +393,7 @@ def test_an_import_killed_between_its_databases_says_what_to_do(tmp_path, progra
     assert "db/data.mdb" in files and "db_val" not in files
     done, after = place.run(command, files)
     assert done.returncode == 1 and after == files
-    assert "disk/db: exists already, but disk/db_val does not" in done.stderr and "remove disk/db" in done.stderr
+    assert "disk/db: already exists, but disk/db_val does not" in done.stderr and "remove disk/db" in done.stderr
     begun = {path: data for path, data in files.items() if path.split("/")[0] != "db"}
     done, after = place.run(command, begun)
     assert done.returncode == 0 and after == whole, done.stderr

@@ -45,7 +45,7 @@ def test_classes(folder):
     # It overwrites its own files, but no others.
     caffe(folder, "evaluate", "m")
     (model / "evaluation.html").write_text("mine")
-    assert "evaluation.html: is there already, and caffe evaluate has not written it" in caffe(folder, "evaluate", "m", status=1)
+    assert "evaluation.html: already exists, and caffe evaluate has not written it" in caffe(folder, "evaluate", "m", status=1)
     assert (model / "evaluation.html").read_text() == "mine"
     assert '"accuracy"' in caffe(folder, "evaluate", "m", "--page=page.html", "--json")
     assert (folder / "page.html").is_file()

@@ -236,7 +236,7 @@ def test_wishes_that_do_not_fit(folder):
         said = caffe(folder, "new", "photos", *words, status=1)
         assert text in said and "Traceback" not in said
     (folder / "photos_model").mkdir()
-    assert "photos_model: is there already; give another --output, or remove it" in caffe(folder, "new", "photos", status=1)
+    assert "photos_model: already exists; give another --output, or remove it" in caffe(folder, "new", "photos", status=1)
 
 
 @pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason="no /usr/bin/python3")

@@ -88,4 +88,4 @@ def test_damaged_parts(tmp_path):
 
 def test_a_name_that_is_taken(tmp_path):
     (tmp_path / "set").mkdir()
-    refuse(tmp_path, archive(tmp_path, **{"cat/1.jpg": "a"}), "set: is there already; give another name")
+    refuse(tmp_path, archive(tmp_path, **{"cat/1.jpg": "a"}), "set: already exists; give another name")

@@ -129,7 +129,7 @@ TEST_F(ConvertToolsTest, MnistRefusesWrongFiles) {
                 "unknown backend 'sqlite'");
   EXPECT_FALSE(std::filesystem::exists(folder_.path("db")));
   ExpectSuccess("convert_mnist_data", "images labels db", "Wrote 2 records");
-  ExpectFailure("convert_mnist_data", "images labels db", "exists already");
+  ExpectFailure("convert_mnist_data", "images labels db", "already exists");
 }
 
 class ConvertImagesetTest : public ConvertToolsTest {
@@ -290,7 +290,7 @@ TEST_F(ConvertToolsTest, CifarBatches) {
   EXPECT_EQ(datum.channels(), 3);
   EXPECT_EQ(datum.height(), 32);
   EXPECT_EQ(datum.data(), std::string(3072, static_cast<char>(9999 % 251)));
-  ExpectFailure("convert_cifar_data", "in . lmdb", "exists already");
+  ExpectFailure("convert_cifar_data", "in . lmdb", "already exists");
   ExpectFailure("convert_cifar_data", "none . leveldb", "none");
   ExpectFailure("convert_cifar_data", "in .", "Usage");
 }

@@ -207,7 +207,7 @@ TEST_F(DataExportTest, WritesNothingIntoAFolderWithContent) {
   Write("out/mine", "stays");
   Write("file", "stays");
   EXPECT_THAT(Export("db out", 1), HasSubstr("out: has content already; give an empty folder"));
-  EXPECT_THAT(Export("db file", 1), HasSubstr("file: exists already and is not a folder"));
+  EXPECT_THAT(Export("db file", 1), HasSubstr("file: already exists and is not a folder"));
   EXPECT_THAT(Files(), ElementsAre("file", "out", "out/mine"));
   fs::remove(folder_.path("out/mine"));
   Export("db out/");

@@ -277,9 +277,9 @@ TEST_F(DataImportTest, TakesAShareOfEachClassForValidation) {
   }
   EXPECT_EQ(files.size(), 30u);
   ExpectFailure("photos bad --val=0.2", "--val is '0.2'; give a share, as in 10%");
-  ExpectFailure("photos db", "db: exists already");
+  ExpectFailure("photos db", "db: already exists");
   fs::remove_all(folder_.path("db"));
-  ExpectFailure("photos db --val=20%", "db_val: exists already");
+  ExpectFailure("photos db --val=20%", "db_val: already exists");
   EXPECT_FALSE(fs::exists(folder_.path("db")));
 }
 

@@ -82,7 +82,7 @@ TEST_F(ExpandTest, WritesAFile) {
   EXPECT_EQ(Read("plain.prototxt"), Caffe("expand net.prototxt").output);
   EXPECT_EQ(Caffe("expand plain.prototxt").output, Read("plain.prototxt"));
   EXPECT_THAT(Caffe("expand net.prototxt --output=plain.prototxt").output,
-              HasSubstr("plain.prototxt: is there already; give --force"));
+              HasSubstr("plain.prototxt: already exists; give --force"));
   EXPECT_THAT(Caffe("expand net.prototxt --output=./net.prototxt --force").output,
               HasSubstr("is the net to expand, which would be lost"));
   EXPECT_EQ(Read("net.prototxt"), kNet);

@@ -143,7 +143,7 @@ Exported ExportRecord(const data::Record& record) {
   return exported;
 }
 
-// Returns false if a file of this name exists already. `name` is for messages.
+// Returns false if a file of this name already exists. `name` is for messages.
 bool WriteNewFile(const std::string& path, std::string_view bytes, const std::string& name) {
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file && errno == EEXIST) return false;
@@ -254,7 +254,7 @@ void TakePlace(const std::string& path) {
   const fs::file_status status = fs::symlink_status(path, error);
   if (!fs::exists(status)) return;
   Require(fs::is_directory(status), path,
-          ": exists already and is not a folder; choose another name");
+          ": already exists and is not a folder; choose another name");
   Require(fs::is_empty(path, error) && !error, path,
           ": has content already; give an empty folder, or a name that is not taken");
   fs::remove(path, error);

@@ -93,7 +93,7 @@ class DataImport : public Command {
     const std::string validation = database_ + "_val";
     const bool is_half_done =
         share_ > 0 && std::filesystem::exists(database_) && !std::filesystem::exists(validation);
-    Require(!is_half_done, database_, ": exists already, but ", validation,
+    Require(!is_half_done, database_, ": already exists, but ", validation,
             " does not, as after an import that was killed between the two; remove ", database_,
             " and import again");
   }

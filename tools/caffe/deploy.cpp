@@ -39,7 +39,7 @@ class Deploy : public Command {
             ": is a folder; give the net that was trained: ", model_, "/train_val.prototxt");
     Require(!output_.empty(), "--output is missing; give the file to write");
     Require(force_ || !std::filesystem::exists(output_), output_,
-            ": is there already; give --force to write over it");
+            ": already exists; give --force to write over it");
     std::error_code not_there;
     Require(!std::filesystem::equivalent(model_, output_, not_there), output_,
             ": is the net that was trained, which would be lost; give another --output");

@@ -27,7 +27,7 @@ class Expand : public Command {
   void Run() override {
     Require(!file_.empty(), "FILE is missing; give the prototxt of a net");
     Require(output_.empty() || force_ || !std::filesystem::exists(output_), output_,
-            ": is there already; give --force to write over it");
+            ": already exists; give --force to write over it");
     std::error_code not_there;
     Require(output_.empty() || !std::filesystem::equivalent(file_, output_, not_there), output_,
             ": is the net to expand, which would be lost; give another --output");

@@ -20,7 +20,7 @@ struct Checksum {
 
 // Downloads the file to `path` from the first address that answers, by way of `<path>.part`. An
 // interrupted download resumes if the server supports it. The file gets its final name only after
-// its checksum matches. A file that exists already is only checked. Returns true if anything was
+// its checksum matches. A file that already exists is only checked. Returns true if anything was
 // downloaded. Throws IoError if anything fails, Unsupported in a build without libcurl.
 bool FetchFile(const std::vector<std::string>& urls, const Checksum& wanted,
                const std::string& path);

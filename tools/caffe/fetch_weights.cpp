@@ -33,7 +33,7 @@ class FetchWeights : public Command {
     Require(!model_.empty(), "give a model's name or folder; --list names those with weights");
     const ModelCard card = ReadModelCard(model_);
     const bool is_new = FetchFile(card.urls, card.checksum, card.path());
-    std::cout << card.path() << (is_new ? ": downloaded" : ": was there already") << ", "
+    std::cout << card.path() << (is_new ? ": downloaded" : ": already exists") << ", "
               << card.checksum.name() << " is right\n";
   }
 

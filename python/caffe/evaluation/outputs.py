@@ -26,7 +26,7 @@ def require_own(file: str, flag: str) -> None:
     except OSError as error:
         raise IoError(f"{file}: {error.strerror}") from None
     if not any(mark in beginning for mark in _MARKS):
-        raise InvalidArgument(f"{file}: is there already, and {MADE_BY} has not written it; give another {flag}, or remove it")
+        raise InvalidArgument(f"{file}: already exists, and {MADE_BY} has not written it; give another {flag}, or remove it")
 
 
 def json_text(figures: Dict[str, Any]) -> str:

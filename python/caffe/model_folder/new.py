@@ -47,7 +47,7 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
     if any("\ud800" <= letter <= "\udfff" or ord(letter) < 32 for letter in str(output)):
         raise InvalidArgument(f"{ascii(str(output))}: has bytes that are not UTF-8, or control characters, in its name; give another --output")
     if output.exists() or output.is_symlink():
-        raise InvalidArgument(f"{output}: is there already; give another --output, or remove it")
+        raise InvalidArgument(f"{output}: already exists; give another --output, or remove it")
     if not 0 < wishes.val < 1:
         raise InvalidArgument(f"--val is {100 * wishes.val:g}%; give a share above 0% and below 100%")
     if wishes.epochs is not None and not 0 < wishes.epochs <= _MOST_EPOCHS:

@@ -19,7 +19,7 @@ def unpack(archive, folder):
     Raises InvalidArgument, and leaves nothing, for archives with names outside of the folder, links, damaged parts, or more than fits.
     """
     if os.path.lexists(folder):
-        raise InvalidArgument(f"{os.path.basename(folder)}: is there already; give another name")
+        raise InvalidArgument(f"{os.path.basename(folder)}: already exists; give another name")
     parent = os.path.dirname(folder)
     partial = tempfile.mkdtemp(prefix=".upload.", dir=parent)
     try:

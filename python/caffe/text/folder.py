@@ -21,7 +21,7 @@ def import_text(texts, folder, tokenizer="characters", vocabulary=8000, share=0.
     folders = [folder] + ([folder + "_val"] if share > 0 else [])
     for each in folders:
         if os.path.lexists(each):
-            raise InvalidArgument(f"{each}: exists already; give another name, or remove it")
+            raise InvalidArgument(f"{each}: already exists; give another name, or remove it")
     if not 0 <= share < 1:
         raise InvalidArgument(f"the share for validation is {share}; give 0 or more, and less than 1")
     made = make_tokenizer(tokenizer, _blocks(texts, encoding), vocabulary) if tokenizer in KINDS else open_tokenizer(tokenizer)

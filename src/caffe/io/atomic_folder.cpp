@@ -70,7 +70,7 @@ AtomicFolder::AtomicFolder(const std::string& path)
     : path_(WithoutLastSlash(path)), temporary_path_(path_ + ".partial") {
   Require(!path_.empty(), "cannot write: the folder's name is empty; give a path");
   Require(!fs::exists(fs::symlink_status(path_)), path_,
-          ": exists already; remove it or choose another name for the database");
+          ": already exists; remove it or choose another name for the database");
   RemoveLeftover(temporary_path_, path_);
   if (::mkdir(temporary_path_.c_str(), 0777) != 0) {
     const int error = errno;

@@ -175,7 +175,7 @@ def _new_model(studio, name, dataset):
         async def make():
             folder = studio.workspace.inside(model.value or "")
             if os.path.lexists(folder):
-                raise InvalidArgument(f"{model.value}: is there already; give another folder")
+                raise InvalidArgument(f"{model.value}: already exists; give another folder")
             for what, number in (("Epochs", epochs.value), ("Pixels", size.value)):
                 if number is not None and number < 1:
                     raise InvalidArgument(f"{what} is {number:g}; give 1 or more")

@@ -47,7 +47,7 @@ def _form(studio):
                 raise InvalidArgument("give lines such as base_lr=0.001..0.1:log")
             folder = f"{model.value}/sweep"
             if pathlib.Path(studio.workspace.inside(folder)).exists():
-                raise InvalidArgument(f"{folder}: is there already; move it away, or continue it on its page")
+                raise InvalidArgument(f"{folder}: already exists; move it away, or continue it on its page")
             button.disable()
             try:
                 await commands.look("sweep", studio.workspace.inside(model.value), *words)
