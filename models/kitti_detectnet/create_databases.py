@@ -4,7 +4,7 @@
   models/kitti_detectnet/create_databases.py KITTI [--classes Car Pedestrian] [--test 1110] [--output FOLDER]
 
 KITTI holds image_2/*.png and label_2/*.txt, as its object detection set does. Makes kitti_{train,test}_{images,labels}_lmdb
-beside this script, or in FOLDER; the last --test photographs by name are for testing. Classes are numbered from 1 in the
+next to this script, or in FOLDER; the last --test photographs by name are for testing. Classes are numbered from 1 in the
 order given, others are left out. Needs python3-lmdb, python3-pil, NumPy and protobuf.
 """
 import argparse

@@ -137,7 +137,7 @@ def test_a_net_of_a_file_learns_other_classes(folder):
         caffe_pb2.BlobProto(shape=caffe_pb2.BlobShape(dim=[4]), data=[0] * 4)])
     (folder / "own.caffemodel").write_bytes(caffe_pb2.NetParameter(layer=[conv]).SerializeToString())
     said = caffe(folder, "new", "photos", "--net=own.prototxt", "--from=own.caffemodel", "--epochs=1")
-    assert "begins with the weights of 1 of its 2 layers" in said
+    assert "1 of 2 layers start from the given weights" in said
     net = text_format.Parse((folder / "photos_model/train_val.prototxt").read_text(), caffe_pb2.NetParameter())
     kinds = [layer.type for layer in net.layer]
     assert kinds == ["Data", "Data", "Convolution", "ReLU", "InnerProduct", "SoftmaxWithLoss", "Accuracy"]
@@ -149,8 +149,8 @@ def test_a_net_of_a_file_learns_other_classes(folder):
     assert re.search(r"conv +copied +2 blobs", said), said
     assert "red" in caffe(folder, "classify", "photos_model", "photos/red/1.png")
     said = caffe(folder, "new", "photos", "--net=own.prototxt", "--from=photos_model", "--output=again")
-    assert "begins with the weights of 2 of its 2 layers" in said
-    assert "21 images are few for a net that learns from nothing" in caffe(folder, "new", "photos", "--output=third")
+    assert "2 of 2 layers start from the given weights" in said
+    assert "21 images are few to train a net from scratch" in caffe(folder, "new", "photos", "--output=third")
 
 
 @pytest.mark.parametrize("old, new, said", [

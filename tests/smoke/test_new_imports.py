@@ -161,7 +161,7 @@ def test_a_class_of_broken_images(folder, has_halves):
         classes(folder / "photos/val", count=2)
     for file in (photos / "green").iterdir():
         file.write_bytes(b"")
-    assert "no image of the class 'green' can be read for training; mend its images, or remove the class" in refusal(folder, "photos")
+    assert "no image of the class 'green' can be read for training; fix its images, or remove the class" in refusal(folder, "photos")
 
 
 def test_a_folder_of_macos_is_no_class(folder):

@@ -33,8 +33,8 @@ def wrong(what):
         "an empty class": (lambda f: (classes(f) / "none").mkdir(), "the folder 'none' holds no image; fill it, or remove it"),
         "other classes in a half": (lambda f: (classes(f / "train"), classes(f / "val", names=["red", "white"])),
                                     "is in one of them alone; both need the same folders"),
-        "a box outside": (lambda f: voc(f, box=(200, 10, 240, 50)), "lies outside of the image of 96x64; mend it, or remove it"),
-        "an empty box": (lambda f: voc(f, box=(40, 10, 40, 50)), "is empty; mend it, or remove it"),
+        "a box outside": (lambda f: voc(f, box=(200, 10, 240, 50)), "lies outside of the image of 96x64; fix it, or remove it"),
+        "an empty box": (lambda f: voc(f, box=(40, 10, 40, 50)), "is empty; fix it, or remove it"),
         "no box": (lambda f: coco(f, annotations=[]), "and no box; there is nothing to learn"),
         "an image that is not there": (lambda f: coco(f, images=[{"id": 0, "file_name": "x.png"}]),
                                        "names the image 'x.png', which is not there"),
@@ -335,7 +335,7 @@ def test_json_with_a_mark_of_its_encoding(tmp_path, encoding):
 def test_json_that_is_broken(tmp_path):
     picture(tmp_path / "pictures/0.png")
     (tmp_path / "val.json").write_text('{"images": [],\n "annotations": [')
-    assert "val.json:2:18: is not valid JSON (Expecting value); mend it, or remove it" in refusal(tmp_path)
+    assert "val.json:2:18: is not valid JSON (Expecting value); fix it, or remove it" in refusal(tmp_path)
     coco_file(tmp_path / "train.json", ["0.png"])
     assert "val.json:2:18: is not valid JSON" in refusal(tmp_path)  # else the half would be missed
     (classes(tmp_path / "photos") / "notes.json").write_text("{")

@@ -127,7 +127,7 @@ def test_a_damaged_file_of_notes_is_not_replaced(tmp_path, text, why):
     file.write_text(text)
     notes = Notes(str(file))
     for change in (lambda: notes.set("b", [], "new"), lambda: notes.move("a", "b")):
-        with pytest.raises(caffe.InvalidArgument, match=f"{why}.*; mend the file, or move it away"):
+        with pytest.raises(caffe.InvalidArgument, match=f"{why}.*; fix the file, or move it away"):
             change()
     assert file.read_text() == text and notes.of("a") == {"tags": [], "note": ""}
 

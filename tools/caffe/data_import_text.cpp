@@ -1,4 +1,4 @@
-// caffe data import-text: makes numbers of tokens of texts.
+// caffe data import-text: converts texts to numbers of tokens.
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,10 +67,10 @@ class DataImportText : public Command {
 const CommandRegistrar<DataImportText> data_import_text_registrar(
     "data-import-text",
     {.purpose = Purpose::kData,
-     .summary = "make numbers of tokens of a text",
+     .summary = "convert texts to tokens",
      .about = "Divides texts into tokens and writes their numbers into a folder, which the layer "
-              "Tokens reads, with the tokenizer, which makes text of numbers again (caffe.text in "
-              "Python). Kinds bpe and sentencepiece need the packages tokenizers and "
+              "Tokens reads, with the tokenizer, which converts numbers back to text (caffe.text "
+              "in Python). Kinds bpe and sentencepiece need the packages tokenizers and "
               "sentencepiece.",
      .examples = "caffe data import-text book.txt book --val=10%\n"
                  "caffe data import-text *.txt corpus --tokenizer=bpe --vocabulary=4000\n"

@@ -66,8 +66,8 @@ ModelCard ParseCard(const fs::path& folder) {
   const char* const sum = head.count("git_blob") > 0 ? "git_blob" : "sha1";
   for (const char* field : {"caffemodel", "caffemodel_url", sum}) {
     Require(head.count(field) > 0, readme, ": its head has no '", field,
-            ":', so that nobody knows where weights are published; caffe fetch-weights --list "
-            "names the models with weights");
+            ":', so the model has no published weights; caffe fetch-weights --list names the "
+            "models that have some");
   }
   ModelCard card{.folder = folder.string(),
                  .caffemodel = head.find("caffemodel")->second,

@@ -31,8 +31,8 @@ class New : public Command {
            "one for the task and size")
         ->type_name("NAME|FILE.prototxt");
     app.add_option("--from", from_,
-                   "Weights to start from, or the folder of a model; layers that the net has not "
-                   "are left out")
+                   "Weights to start from, or the folder of a model; layers that the net does not "
+                   "have are ignored")
         ->type_name("FILE.caffemodel|FOLDER");
     app.add_option("--size", size_, "Height and width of the net's input")->type_name("PIXELS");
     app.add_option("--epochs", epochs_, "Passes over the images")->type_name("N");
@@ -84,7 +84,7 @@ class New : public Command {
 const CommandRegistrar<New> new_registrar(
     "new",
     {.purpose = Purpose::kTrain,
-     .summary = "make a model's folder of a folder of images",
+     .summary = "make a model from a folder of images",
      .about = "Imports images, chooses a net for what they are (classes, boxes or masks) and for "
               "their size, and writes the net, its solver and all that training needs into one "
               "folder, which caffe train, classify, detect and export take. Needs Python "

@@ -210,7 +210,7 @@ class Train : public Command {
 const CommandRegistrar<Train> train_registrar(
     "train", {.purpose = Purpose::kTrain,
               .summary = "train or finetune a model",
-              .about = "Trains the net that a solver prototxt names, from nothing, from weights or "
+              .about = "Trains the net that a solver prototxt names, from scratch, from weights or "
                        "from a snapshot.",
               .examples = "caffe train photos_model\n"
                           "caffe train solver.prototxt\n"

@@ -60,9 +60,9 @@ def _make(options):
           f"{plan.halves.train_count} images for training and {plan.halves.val_count} for testing")
     print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs} epochs in batches of {plan.batch}")
     if plan.copied:
-        print(f"begins with the weights of {plan.copied[0]} of its {plan.copied[1]} layers; the others learn from nothing")
+        print(f"{plan.copied[0]} of {plan.copied[1]} layers start from the given weights, the others from scratch")
     elif plan.halves.train_count < _FEW:
-        print(f"{plan.halves.train_count} images are few for a net that learns from nothing: weights that know others help (--from)")
+        print(f"{plan.halves.train_count} images are few to train a net from scratch; start from pretrained weights (--from)")
     print(f"\nnext:  caffe train {shlex.quote(argument(output))}")
 
 

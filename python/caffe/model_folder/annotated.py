@@ -160,18 +160,18 @@ def checked_size(source: str, file: Path, width: int, height: int) -> Tuple[int,
     size = size_of(file)
     if size == (width, height) or width <= 0 or height <= 0:
         return size
-    advice = advice_on_size(file, (width, height), "give the image that the boxes were drawn on, or mend the boxes with the size")
+    advice = advice_on_size(file, (width, height), "give the image that the boxes were drawn on, or correct the boxes together with the size")
     raise InvalidArgument(f"{source}: says that {file} is of {width}x{height}, but it is of {size[0]}x{size[1]}; {advice}")
 
 
 def _check_box(item: Annotated, box: Box) -> None:
     where = f"{item.file}: the box of '{box.name}' ({box.xmin:g}, {box.ymin:g}, {box.xmax:g}, {box.ymax:g})"
     if not all(map(math.isfinite, (box.xmin, box.ymin, box.xmax, box.ymax))):
-        raise InvalidArgument(f"{where} has corners that are not numbers; mend it, or remove it")
+        raise InvalidArgument(f"{where} has corners that are not numbers; fix it, or remove it")
     if not (box.xmin < box.xmax and box.ymin < box.ymax):
-        raise InvalidArgument(f"{where} is empty; mend it, or remove it")
+        raise InvalidArgument(f"{where} is empty; fix it, or remove it")
     if box.xmax <= 0 or box.ymax <= 0 or box.xmin >= item.width or box.ymin >= item.height:
-        raise InvalidArgument(f"{where} lies outside of the image of {item.width}x{item.height}; mend it, or remove it")
+        raise InvalidArgument(f"{where} lies outside of the image of {item.width}x{item.height}; fix it, or remove it")
 
 
 def _is_cut(item: Annotated, box: Box) -> bool:

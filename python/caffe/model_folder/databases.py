@@ -71,7 +71,7 @@ def require_images(dataset: Dataset, report: Dict[str, Any]) -> None:
     filled = {one["label"] for one in report["classes"] if one["images"]}
     empty = [name for label, name in enumerate(dataset.classes) if label not in filled]
     if empty:
-        raise InvalidArgument(f"{dataset.path}: no image of the class '{empty[0]}' can be read for training; mend its images, or remove the "
+        raise InvalidArgument(f"{dataset.path}: no image of the class '{empty[0]}' can be read for training; fix its images, or remove the "
                               "class")
 
 

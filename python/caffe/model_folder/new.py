@@ -204,9 +204,9 @@ caffe export {name} --onnx             # for other programs
 
 | file | what |
 |---|---|
-| `solver.prototxt` | how it is trained; its paths begin at this folder |
+| `solver.prototxt` | how the net is trained; its paths are relative to this folder |
 | `train_val.prototxt` | the net for training and testing |
-| `deploy.prototxt` | the net for use; `caffe deploy` makes it of the one above |
+| `deploy.prototxt` | the net for inference, made by `caffe deploy` from the net above |
 | `data` | the images, as databases or lists |
 | `snapshots` | weights; the commands above take the best ones, else the newest |
 | `evaluation.html` | what `caffe evaluate` has found |

@@ -43,7 +43,7 @@ def changed_object(file):
 
 
 def _strictly(file):
-    wish = "mend the file, or move it away to begin with an empty one"
+    wish = "fix the file, or move it away to begin with an empty one"
     try:
         with open(file, encoding="utf-8") as text:
             content = json.load(text)

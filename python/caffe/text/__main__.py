@@ -7,7 +7,7 @@ from . import import_text
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="caffe.text", description="Makes numbers of tokens of texts.")
+    parser = argparse.ArgumentParser(prog="caffe.text", description="Converts texts to numbers of tokens.")
     parser.add_argument("paths", nargs="+", help="text files, then the folder to make")
     parser.add_argument("--tokenizer", default="characters")
     parser.add_argument("--vocabulary", type=int, default=8000)

@@ -1,5 +1,5 @@
 """A small detector (Liu et al. 2016, "SSD: Single shot multibox detector") on convolutions with
-normalisation, which learns from nothing."""
+normalisation, which is trained from scratch."""
 from . import Net
 from .boxes import join, predict
 from .common import MSRA

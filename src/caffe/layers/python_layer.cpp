@@ -21,7 +21,7 @@ void StartPython(const PythonParameter& param) {
         "caffe_interpreter", "caffe_start_python",
         StrCat("class '", param.layer(), "' of module '", param.module(),
                "' is written in Python, which this program cannot start; run the net from Python "
-               "(import caffe; caffe.Net, caffe.get_solver), or mend what is missing")));
+               "(import caffe; caffe.Net, caffe.get_solver), or install what is missing")));
     start();
     return true;
   }();

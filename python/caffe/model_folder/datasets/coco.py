@@ -45,7 +45,7 @@ def _content(file: Path) -> Any:
     try:
         return json.loads(file.read_bytes())
     except json.JSONDecodeError as error:
-        raise InvalidArgument(f"{file}:{error.lineno}:{error.colno}: is not valid JSON ({error.msg}); mend it, or remove it") from None
+        raise InvalidArgument(f"{file}:{error.lineno}:{error.colno}: is not valid JSON ({error.msg}); fix it, or remove it") from None
     except UnicodeDecodeError as error:
         raise InvalidArgument(f"{file}: is not text in {error.encoding} ({error.reason} at byte {error.start}); save it as UTF-8") from None
 
@@ -137,7 +137,7 @@ class _Entry:
     def __init__(self, place: str, fields: Any) -> None:
         self.place, self.fields = place, fields
         if not isinstance(fields, dict):
-            raise self.error(f"is {fields!r}, not an object with fields; mend it, or remove it")
+            raise self.error(f"is {fields!r}, not an object with fields; fix it, or remove it")
 
     def error(self, text: str) -> InvalidArgument:
         return InvalidArgument(f"{self.place} {text}")

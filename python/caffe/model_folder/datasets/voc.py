@@ -87,11 +87,11 @@ def _read(notes: Path, image: Path) -> Annotated:
     try:
         root = ElementTree.parse(notes).getroot()
     except (ElementTree.ParseError, LookupError, ValueError) as error:  # LookupError, ValueError: unknown encodings
-        raise InvalidArgument(f"{notes}: is not valid XML: {error}; mend it, or remove it") from None
+        raise InvalidArgument(f"{notes}: is not valid XML: {error}; fix it, or remove it") from None
     try:
         width, height = (int(float(root.findtext(f"size/{tag}") or 0)) for tag in ("width", "height"))
     except (OverflowError, ValueError):
-        raise InvalidArgument(f"{notes}: its size has a width or height that is not a number; mend it, or remove the size") from None
+        raise InvalidArgument(f"{notes}: its size has a width or height that is not a number; fix it, or remove the size") from None
     boxes = []
     for node in root.iter("object"):
         try:
