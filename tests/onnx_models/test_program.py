@@ -27,7 +27,7 @@ def test_there_and_back(tmp_path):
     (tmp_path / "net.prototxt").write_text(NET)
     done = _caffe(tmp_path, "export", "--onnx", "net.prototxt", "--output", "net.onnx", "--opset", "17", "--check", "yes")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "wrote net.onnx: 1 nodes, opset 17"
+    assert done.stdout.splitlines()[-1] == "wrote net.onnx: 1 node, opset 17"
     done = _caffe(tmp_path, "import", "--onnx", "net.onnx", "--output", "again.prototxt")
     assert done.returncode == 0, done.stderr
     net = caffe.Net(str(tmp_path / "again.prototxt"), caffe.TEST, weights=str(tmp_path / "again.caffemodel"))

@@ -307,7 +307,7 @@ TEST_F(FakeQuantizeTest, SaysWhatIsMissing) {
                         "range in "));
   Calibrate(ConvLayer("a", "x"), "", /*without=*/"x");
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(ConvLayer("a", "x"), FAKE_INT8); }),
-              HasSubstr("has the ranges of 1 blobs of net 'q', but none of 'x'"));
+              HasSubstr("has the ranges of 1 blob of net 'q', but none of 'x'"));
   NetParameter param = testing::ParseNet(kImage + ConvLayer("a", "x"));
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Net(param, {.precision = FAKE_INT8}); }),
               HasSubstr("it has precision FAKE_INT8, which needs the ranges"));

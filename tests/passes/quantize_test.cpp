@@ -366,7 +366,7 @@ TEST_F(QuantizeErrorTest, AFileWithoutAnyRangeIsAnError) {
   const std::string layers = ConvLayer("a", "x");
   Calibrate(layers, /*without=*/"x");
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(layers, INT8, false); }),
-              HasSubstr("has the ranges of 1 blobs of net 'q', but none of 'x'"));
+              HasSubstr("has the ranges of 1 blob of net 'q', but none of 'x'"));
 }
 
 TEST_F(QuantizeErrorTest, ABlobThatIsOverwrittenBehindItsReaderIsSaidToBe) {

@@ -96,7 +96,7 @@ def test_damaged_lines_are_skipped(tmp_path, line):
     write(tmp_path, TRAIN, line + "\n", {**TRAIN, "iteration": 20})
     run = read(tmp_path)
     assert run.series["train/loss"].steps.tolist()[-1] == 20
-    assert run.problems == ["1 lines of metrics.jsonl cannot be read"]
+    assert run.problems == ["1 line of metrics.jsonl cannot be read"]
 
 
 def test_lines_of_a_newer_version(tmp_path):

@@ -42,7 +42,7 @@ def test_lists_and_broken_images(images):
     (images / "from" / "torn.jpg").write_bytes(b"\xff\xd8torn")
     (images / "list").write_text("grey.jpg 3\ntorn.jpg 4\n")
     done = run(images, f"--file={images / 'list'}", status=1)
-    assert "torn.jpg" in done.stderr and "Wrote 1 images" in done.stdout
+    assert "torn.jpg" in done.stderr and "Wrote 1 image to" in done.stdout
     assert Image.open(images / "to" / "grey.jpg").size == (256, 256)
     assert not (images / "to" / "a").exists() and not (images / "to" / "torn.jpg").exists()
 

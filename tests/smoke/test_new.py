@@ -105,7 +105,7 @@ def test_masks(folder):
     (folder / "cells/classes.txt").write_text("ground\nblob\n")
     Image.new("RGB", (48, 48)).save(folder / "cells/images/alone.png")
     said = caffe(folder, "new", "cells", "--output=m")
-    assert "segmentation of 2 classes" in said and "left out: 1 images without a mask, such as cells/images/alone.png\n" in said
+    assert "segmentation of 2 classes" in said and "left out: 1 image without a mask, such as cells/images/alone.png\n" in said
     deploy = read(folder / "m/deploy.prototxt", "NetParameter")
     assert "Deconvolution" in types(folder / "m/deploy.prototxt") and list(deploy.model_info.label) == ["ground", "blob"]
 
@@ -359,7 +359,7 @@ def test_lists_of_odd_paths_and_labels(folder):
     lines = [f"{folder}/photos/{name}/{number}.png {label}\n" for label, name in enumerate(COLOURS) for number in range(8)]
     (folder / "list.txt").write_text("".join(lines))
     assert "18 images for training and 6 for testing" in caffe(folder, "new", "list.txt", "--output=m", "--val=25%")
-    for line, text in (("photos/red/0.png 1", "24 of its 25 paths begin with a slash"),
+    for line, text in (("photos/red/0.png 1", "24 of 25 paths begin with a slash"),
                        (f"{folder}/photos/red/0.png 99999999999999999999", "list.txt:25: the label is 99999999999999999999"),
                        (f"{folder}/photos/red/0.png \u00b2", "is not a line 'path label'; labels are numbers from 0 on")):
         (folder / "list.txt").write_text("".join([*lines, line]))

@@ -227,7 +227,7 @@ def test_photographs_are_turned_once(tmp_path, kind):
 def test_images_of_one_name_and_without_masks(tmp_path):
     write_masks(tmp_path, (0, 1))
     picture(tmp_path / "images/alone.jpg")
-    assert open_dataset(tmp_path).left_out == [f"1 images without a mask, such as {tmp_path}/images/alone.jpg"]
+    assert open_dataset(tmp_path).left_out == [f"1 image without a mask, such as {tmp_path}/images/alone.jpg"]
     picture(tmp_path / "images/1.png")
     assert "images/1.png: has the same name as " in refusal(tmp_path)
 
@@ -238,7 +238,7 @@ def test_images_without_boxes(tmp_path):
     for name in ("voc", "coco"):
         picture(tmp_path / name / "pictures/alone.png")
         assert open_dataset(tmp_path / name).left_out == [
-            f"1 images that are not annotated, or in no part that is used, such as {tmp_path / name}/pictures/alone.png"]
+            f"1 image not annotated, or in no part that is used, such as {tmp_path / name}/pictures/alone.png"]
 
 
 @pytest.mark.parametrize("bbox, count", [((-1, -1, 42, 32), 0), ((-1.5, 3, 20, 20), 3), ((2, -2, 9, 9), 3), ((30, 3, 12, 9), 3),
@@ -280,13 +280,13 @@ def test_an_image_is_in_one_half_alone(tmp_path):
     assert "val.json: names the image 'val/0.png', which is not there" in refusal(two_halves(tmp_path / "missing", val="val/0.png"))
     for name in ("0.png", "elsewhere/0.png"):
         said = refusal(two_halves(tmp_path / name.replace("/", "_"), val=name))
-        assert "1 images are for training and for testing, such as " in said and "train/0.png (in " in said
+        assert "1 image is both for training and for testing, such as " in said and "train/0.png (in " in said
     lists = tmp_path / "scenes/ImageSets/Main"
     voc(tmp_path / "scenes")
     lists.mkdir(parents=True)
     (lists / "train.txt").write_text("0\n1\n2\n")
     (lists / "val.txt").write_text("2\n")
-    assert "1 images are for training and for testing, such as " in refusal(tmp_path / "scenes")
+    assert "1 image is both for training and for testing, such as " in refusal(tmp_path / "scenes")
 
 
 def test_images_of_equal_names_are_those_of_their_half(tmp_path):

@@ -116,7 +116,7 @@ TEST_F(ModelChoiceTest, NoNumberIsNeverTheBest) {
   EXPECT_FALSE(choice.Take(3, ReportsOf(NAN)));
   EXPECT_TRUE(choice.has_ended());
   EXPECT_EQ(choice.WhyEnded(),
-            "accuracy is best after 1 iterations (0.1), and was not better in the last 2 tests");
+            "accuracy is best after 1 iteration (0.1), and was not better in the last 2 tests");
   ModelChoice never(Parse("metric: 'accuracy' early_stopping: 1"), TestNets());
   EXPECT_FALSE(never.Take(0, ReportsOf(NAN)));
   EXPECT_EQ(never.WhyEnded(), "accuracy was not a number in 1 test");

@@ -307,7 +307,7 @@ TEST_F(SolverTest, TellsWhatBecameOfWeights) {
   ::testing::internal::CaptureStderr();
   LoadWeights(folder_.path("w.caffemodel"), &solver.net());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              AllOf(HasSubstr("  ip  copied   1 blobs, 1 values\n"),
+              AllOf(HasSubstr("  ip  copied   1 blob, 1 value\n"),
                     HasSubstr("  1 of the net's 1 layers with parameters take their weights")));
 }
 

@@ -85,8 +85,8 @@ class DataCommandsTest : public ::testing::Test {
 };
 
 TEST_F(DataCommandsTest, VerifyNamesBadRecords) {
-  EXPECT_THAT(Output("verify raw"), HasSubstr("raw: all 3 records are good"));
-  EXPECT_THAT(Output("verify images"), HasSubstr("images: all 3 records are good"));
+  EXPECT_THAT(Output("verify raw"), HasSubstr("raw: 3 records, no errors"));
+  EXPECT_THAT(Output("verify images"), HasSubstr("images: 3 records, no errors"));
   MakeBroken();
   EXPECT_THAT(Output("verify broken", 1),
               AllOf(HasSubstr("'text': "), HasSubstr("'torn': broken JPEG image"),
@@ -140,7 +140,7 @@ TEST_F(DataCommandsTest, BoxesAreLabels) {
       0);
   EXPECT_THAT(Output("head boxes_db"), HasSubstr("label 7, 8 (boxes)  3x20x30  png"));
   EXPECT_THAT(Output("stat boxes_db"), HasSubstr("boxes      2"));
-  EXPECT_THAT(Output("verify boxes_db"), HasSubstr("all 1 records are good"));
+  EXPECT_THAT(Output("verify boxes_db"), HasSubstr("boxes_db: 1 record, no errors"));
 }
 
 TEST_F(DataCommandsTest, BenchMeasuresEveryDataLayer) {

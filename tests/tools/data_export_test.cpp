@@ -182,14 +182,14 @@ TEST_F(DataExportTest, NamesRecordsThatItLeavesOut) {
                 {"text", "hello, world"},
                 {"torn", Encoded(Image(".jpg").substr(0, 300), 0)},
                 {"two", Raw(2, 2, 2, 0)}});
-  EXPECT_THAT(Export("db out", 1),
-              AllOf(HasSubstr("db -> out: 1 images in 1 folders"),
-                    HasSubstr("'boxes': an image with boxes"),
-                    HasSubstr("'floats': not an image: 3 floats"),
-                    HasSubstr("'pose': an image whose label is 1 numbers"),
-                    HasSubstr("'text': not a Datum"), HasSubstr("'torn': broken JPEG image"),
-                    HasSubstr("'two': not an image: 2x2x2 (channels x height x width)"),
-                    HasSubstr("db: 6 of 7 records were left out")));
+  EXPECT_THAT(
+      Export("db out", 1),
+      AllOf(HasSubstr("db -> out: 1 image in 1 folder"), HasSubstr("'boxes': an image with boxes"),
+            HasSubstr("'floats': not an image: 3 floats"),
+            HasSubstr("'pose': an image whose label is 1 numbers"),
+            HasSubstr("'text': not a Datum"), HasSubstr("'torn': broken JPEG image"),
+            HasSubstr("'two': not an image: 2x2x2 (channels x height x width)"),
+            HasSubstr("db: 6 of 7 records were left out")));
   EXPECT_THAT(Files(), ElementsAre("out", "out/0", "out/0/good.png"));
 }
 

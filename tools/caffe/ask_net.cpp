@@ -6,6 +6,7 @@
 #include <chrono>
 #include <iostream>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/error.hpp"
 #include "tools/caffe/devices.hpp"
 #include "tools/caffe/model_folder.hpp"
@@ -127,8 +128,8 @@ void AskCommand::Ask(Net& net, ImageFeed& feed, JsonObject* root) {
     images += static_cast<int64_t>(batch.images.size());
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  LOG(INFO) << images << " images in " << seconds << " s, " << static_cast<double>(images) / seconds
-            << " images/s";
+  LOG(INFO) << Counted(images, "image") << " in " << seconds << " s, "
+            << static_cast<double>(images) / seconds << " images/s";
 }
 
 }  // namespace caffe::tools

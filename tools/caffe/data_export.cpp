@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/core/file_descriptor.hpp"
 #include "caffe/core/printable.hpp"
 #include "caffe/data/parsers/datum_view.hpp"
@@ -319,9 +320,11 @@ class DataExport : public Command {
 
   std::string ToText(const LabelFolders& folders) const {
     std::ostringstream text;
-    text << database_ << " -> " << target_ << ": " << images_ << " images in "
-         << folders.folders().size() << " folders\n";
-    if (!left_out_.empty()) text << "  left out  " << left_out_.size() << " records\n";
+    text << database_ << " -> " << target_ << ": " << Counted(images_, "image") << " in "
+         << Counted(folders.folders().size(), "folder") << "\n";
+    if (!left_out_.empty()) {
+      text << "  left out  " << Counted(left_out_.size(), "record") << "\n";
+    }
     for (size_t i = 0; i < std::min(left_out_.size(), kMostReasons); ++i) {
       text << "    '" << left_out_[i].key << "': " << Printable(left_out_[i].reason) << "\n";
     }

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <map>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/json.hpp"
 #include "tools/caffe/command.hpp"
@@ -117,7 +118,7 @@ class DataStat : public Command {
   }
 
   void Print(const Statistics& statistics) const {
-    std::cout << database_ << ": " << statistics.records << " records\n"
+    std::cout << database_ << ": " << Counted(statistics.records, "record") << "\n"
               << "  bytes      " << statistics.bytes << " in records (" << statistics.smallest
               << " to " << statistics.largest << " each), " << BytesOnDisk(database_)
               << " on disk\n"
@@ -132,8 +133,8 @@ class DataStat : public Command {
     if (statistics.boxes > 0) std::cout << "  boxes      " << statistics.boxes << "\n";
     PrintLabels(statistics.labels);
     if (statistics.broken > 0) {
-      std::cout << "warning: " << statistics.broken
-                << " records cannot be read; caffe data verify names them\n";
+      std::cout << "warning: " << Counted(statistics.broken, "record")
+                << " cannot be read; caffe data verify says why\n";
     }
   }
 

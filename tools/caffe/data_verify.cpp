@@ -1,6 +1,7 @@
 // caffe data verify: checks that every record of a database can be decoded.
 #include <iostream>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/json.hpp"
@@ -44,7 +45,9 @@ class DataVerify : public Command {
       throw IoError(
           StrCat(database_, ": ", bad_, " of ", reader->count(), " records cannot be decoded"));
     }
-    if (!json_) std::cout << database_ << ": all " << reader->count() << " records are good\n";
+    if (!json_) {
+      std::cout << database_ << ": " << Counted(reader->count(), "record") << ", no errors\n";
+    }
   }
 
   void Scan(data::RecordReader& reader) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
@@ -53,8 +54,10 @@ class Deploy : public Command {
     });
     const NetParameter deploy = DeployNet(*net, SplitByComma(inputs_));
     WriteTextProto(output_, deploy);
-    std::cout << output_ << ": " << deploy.layer_size() << " layers";
-    if (info.label_size() > 0) std::cout << ", " << info.label_size() << " classes";
+    std::cout << output_ << ": " << Counted(deploy.layer_size(), "layer");
+    if (info.label_size() > 0) {
+      std::cout << ", " << Counted(info.label_size(), "class", "classes");
+    }
     std::cout << "\n";
   }
 

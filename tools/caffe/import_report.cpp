@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 
@@ -92,7 +93,7 @@ std::vector<std::string> ImportReport::Warnings() const {
                           [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most->second >= kLopsided * fewest->second && images_of_class_.size() > 1) {
     warnings.push_back(StrCat("the classes are lopsided: '", names_.at(most->first), "' has ",
-                              most->second, " images, '", names_.at(fewest->first), "' ",
+                              Counted(most->second, "image"), ", '", names_.at(fewest->first), "' ",
                               fewest->second));
   }
   if (!mean_) {
@@ -100,7 +101,10 @@ std::vector<std::string> ImportReport::Warnings() const {
         "the images differ in size, so that there is no mean image, and a batch needs crop_size "
         "or resize_param; --resize=HxW gives them one size");
   }
-  if (!left_out_.empty()) warnings.push_back(StrCat(left_out_.size(), " files were left out"));
+  if (!left_out_.empty()) {
+    warnings.push_back(StrCat(Counted(left_out_.size(), "file"),
+                              left_out_.size() == 1 ? " was left out" : " were left out"));
+  }
   return warnings;
 }
 
@@ -114,7 +118,7 @@ std::string ImportReport::SizesToText() const {
 // The stored shape: channels x height x width.
 std::string ImportReport::StoredToText() const {
   if (mean_) return StrCat(mean_->extents(), " (channels x height x width)");
-  return StrCat(sums_.size(), " channels, each image in its own size");
+  return StrCat(Counted(sums_.size(), "channel"), ", each image in its own size");
 }
 
 std::string ImportReport::ClassesToText() const {
@@ -143,14 +147,14 @@ std::string ImportReport::MeanToText() const {
 }
 
 std::string ImportReport::ToText() const {
-  std::string text = StrCat(source_, " -> ", database_, ": ", images_, " images\n");
+  std::string text = StrCat(source_, " -> ", database_, ": ", Counted(images_, "image"), "\n");
   if (!validation_database_.empty()) {
     text += StrCat(std::string(source_.size(), ' '), " -> ", validation_database_, ": ",
-                   validation_images_, " images\n");
+                   Counted(validation_images_, "image"), "\n");
   }
   text += Row("sizes", SizesToText()) + Row("stored", StoredToText()) +
           Row("formats", Join(formats_)) + Row("mean", MeanToText()) + ClassesToText();
-  if (!left_out_.empty()) text += Row("left out", StrCat(left_out_.size(), " files"));
+  if (!left_out_.empty()) text += Row("left out", Counted(left_out_.size(), "file"));
   for (size_t i = 0; i < std::min(left_out_.size(), kMostLines); ++i) {
     text +=
         StrCat("    ", Printable(left_out_[i].path), ": ", Printable(left_out_[i].reason), "\n");

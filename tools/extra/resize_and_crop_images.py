@@ -71,7 +71,8 @@ def main():
     with multiprocessing.Pool(max(1, min(args.workers, len(jobs)))) as pool:
         results = list(tqdm(pool.imap_unordered(convert, jobs, chunksize=8), total=len(jobs), unit="image", disable=None))
     failures = sorted(result for result in results if result)
-    print(f"Wrote {len(jobs) - len(failures)} images to {args.output_folder}")
+    written = len(jobs) - len(failures)
+    print(f"Wrote {written} {'image' if written == 1 else 'images'} to {args.output_folder}")
     for failure in failures:
         print(f"not converted: {failure}", file=sys.stderr)
     sys.exit(1 if failures else 0)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._caffe import InvalidArgument, IoError
+from .._counted import counted
 from ..proto import caffe_pb2
 from .clipping import METHODS
 from .histogram import Histogram
@@ -40,7 +41,7 @@ class Calibration:
 
     def describe_images(self):
         """For example "10 images, read 200 times in all"."""
-        return f"{self.images} images" + (f", read {self.reads} times in all" if self.reads > self.images else "")
+        return f"{counted(self.images, 'image')}" + (f", read {self.reads} times in all" if self.reads > self.images else "")
 
     def save(self, file):
         """Writes a JSON file."""

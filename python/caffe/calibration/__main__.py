@@ -3,6 +3,7 @@ import argparse
 import sys
 
 from .. import TEST, Net
+from .._counted import counted
 from .._output import require_other, require_place, run_command, start_log, with_extension
 from . import FEWEST_IMAGES, METHODS, calibrate
 from .report import layer_errors
@@ -51,7 +52,7 @@ def _calibrate(options):
     net = Net(options.net, TEST, weights=options.weights)
     calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)
     calibration.save(file)
-    print(f"wrote {file}: {len(calibration.ranges)} blobs, {calibration.describe_images()}, {calibration.method}")
+    print(f"wrote {file}: {counted(len(calibration.ranges), 'blob')}, {calibration.describe_images()}, {calibration.method}")
     if calibration.images < FEWEST_IMAGES:
         print(f"warning: different images in the data: {calibration.images}; give {FEWEST_IMAGES} at least, some hundreds are "
               "usual", file=sys.stderr)

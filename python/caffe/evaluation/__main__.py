@@ -4,6 +4,7 @@ import os
 import sys
 
 from .. import InvalidArgument, IoError, set_device, set_mode_gpu
+from .._counted import counted
 from .._output import run_command, start_log, write_whole
 from .._packages import need
 from ..class_names import read_names
@@ -74,7 +75,7 @@ def _run(options):
     if options.json:
         print(outputs.json_text(done.figures), end="")
         return
-    print(f"{subject.title}: {done.figures['records']} records, each once\n{done.text}", end="")
+    print(f"{subject.title}: {counted(done.figures['records'], 'record')}, each once\n{done.text}", end="")
     written = [_shown(file, options.name) for file in (options.page, options.metrics) if file]
     if written:
         print("\nwritten: " + printable(" ".join(written)))

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from .. import InvalidArgument, zoo
+from .._counted import counted
 from .._output import raising_signals, run_command
 from .databases import argument
 from .new import Wishes, make
@@ -56,9 +57,9 @@ def _make(options):
     for warning in plan.dataset.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     classes = plan.dataset.num_shown
-    print(f"{output}: {plan.dataset.task} of {classes} {'class' if classes == 1 else 'classes'} ({plan.dataset.kind}), "
-          f"{plan.halves.train_count} images for training and {plan.halves.val_count} for testing")
-    print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs} epochs in batches of {plan.batch}")
+    print(f"{output}: {plan.dataset.task} of {counted(classes, 'class', 'classes')} ({plan.dataset.kind}), "
+          f"{counted(plan.halves.train_count, 'image')} for training and {plan.halves.val_count} for testing")
+    print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {counted(plan.epochs, 'epoch')} in batches of {plan.batch}")
     if plan.copied:
         print(f"{plan.copied[0]} of {plan.copied[1]} layers start from the given weights, the others from scratch")
     elif plan.halves.train_count < _FEW:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 from .. import InvalidArgument
+from .._counted import counted
 from .databases import completed, require_success
 from .datasets import Dataset, Halves, ImportOptions, beside, checked_names, evenly, some
 from .pixels import advice_on_size, size_of
@@ -59,10 +60,11 @@ class Boxes(Dataset):
         boxes. Raises InvalidArgument for invalid boxes, if there are no boxes at all, and if halves have an image in common."""
         common = [file for file in self.items if file in self.val_items]
         if common:
-            raise InvalidArgument(f"{self.path}: {len(common)} images are for training and for testing, such as {common[0]} (in "
+            are = "is" if len(common) == 1 else "are"
+            raise InvalidArgument(f"{self.path}: {counted(len(common), 'image')} {are} both for training and for testing, such as {common[0]} (in "
                                   f"{self.items[common[0]].source} and {self.val_items[common[0]].source}); leave each in one of them")
         self.left_out += some([file for file in images if file not in self.items and file not in self.val_items],
-                              "images that are not annotated, or in no part that is used")
+                              "image", "not annotated, or in no part that is used")
         names, cut = set(), []
         for item in [*self.items.values(), *self.val_items.values()]:
             for box in item.boxes:
@@ -74,7 +76,7 @@ class Boxes(Dataset):
             self.warnings.append(f"{len(cut)} {'box lies' if len(cut) == 1 else 'boxes lie'} partly outside of the image and "
                                  f"{'is' if len(cut) == 1 else 'are'} cut at its border, such as in {cut[0]}")
         if not names:
-            raise InvalidArgument(f"{self.path}: has {len(self.items)} images and no box; there is nothing to learn")
+            raise InvalidArgument(f"{self.path}: has {counted(len(self.items), 'image')} and no box; there is nothing to learn")
         self.classes = ["background", *checked_names(self.path, sorted(names))]
         if "background" in names:
             raise InvalidArgument(f"{self.path}: boxes have the class 'background', which is what lies in no box; give it another name, or "

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from .. import Error, InvalidArgument
+from .._counted import counted
 from .._output import holding_signals
 from .datasets import Dataset, Halves, ImportOptions
 
@@ -82,8 +83,8 @@ def import_split(dataset: Dataset, options: ImportOptions, folder: Path, source:
     require_images(dataset, report)
     (folder / "train_val").rename(folder / "val")
     if report["validation_images"] == 0:
-        raise Error(f"{dataset.path}: of {report['images']} images none was kept for testing: {100 * options.val:g}% of each class rounds to "
-                    "no image; add images, so that each class has two or more, or give a larger --val, as in --val=50%")
+        raise Error(f"{dataset.path}: of {counted(report['images'], 'image')} none was kept for testing: {100 * options.val:g}% of each class rounds "
+                    "to no image; add images, so that each class has two or more, or give a larger --val, as in --val=50%")
     return Halves("data/train", "data/val", report["images"], report["validation_images"], mean=mean_of(report))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Optional, Tuple
 
 from .. import TEST, InvalidArgument, IoError, Net, model_info, zoo
+from .._counted import counted
 from .._new_folder import new_folder
 from ..proto import caffe_pb2
 from ..prototxt import text_of
@@ -105,7 +106,7 @@ def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wi
     definition = recipes.train_val(plan)
     if wishes.weights is not None:
         _require_common_layer(wishes.weights, definition, net)
-    _write(folder / "train_val.prototxt", definition, f"{net.name} for {len(dataset.classes)} classes.")
+    _write(folder / "train_val.prototxt", definition, f"{net.name} for {counted(len(dataset.classes), 'class', 'classes')}.")
     _write(folder / "solver.prototxt", recipes.solver(plan), "Paths begin at this folder: caffe train FOLDER.")
     _deploy(folder, program)
     if wishes.weights is not None:
@@ -193,10 +194,10 @@ def _readme(plan: recipes.Plan) -> str:
     return f"""# {plan.name}
 
 A net for {dataset.task}, `{plan.net.name}` ({plan.net.summary}), on images of {plan.side}x{plan.side} pixels.
-{halves.train_count} images are for training, {halves.val_count} for testing; {len(dataset.classes)} classes: {names}.
+Images for training: {halves.train_count}, for testing: {halves.val_count}; classes: {len(dataset.classes)} ({names}).
 
 ```sh
-caffe train {name}                     # {plan.epochs} passes over the images; run it again to go on
+caffe train {name}                     # {counted(plan.epochs, 'epoch')}; run it again to resume
 caffe evaluate {name}                  # what it gets wrong: evaluation.html
 caffe {ask} {name} IMAGE.jpg        # what an image shows
 caffe export {name} --onnx             # for other programs

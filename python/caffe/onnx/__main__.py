@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 
 from .. import InvalidArgument, IoError
+from .._counted import counted
 from .._output import require_other, run_command, start_log, weights_beside, with_extension
 from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names, torch_files
 from .pixels import PREPROCESSINGS
@@ -83,7 +84,7 @@ def _print(report, file):
             difference = ", not compared: the net gives no number but NaN (without its weights?)"
         print(f"output {name} {_shape(shape)}{difference}")
     if report.int8:
-        print(f"8 bits: {len(report.int8)} layers")
+        print(f"8 bits: {counted(len(report.int8), 'layer')}")
     for name, reason in report.kept_float.items():
         print(f"float: layer '{name}': {reason}")
     for name, error in report.int8_differences.items():
@@ -96,7 +97,7 @@ def _print(report, file):
     if report.model is None:
         print(f"wrote {file} and {os.path.splitext(file)[0]}.caffemodel")
         return
-    print(f"wrote {file}: {len(report.model.graph.node)} nodes, opset {report.model.opset_import[0].version}")
+    print(f"wrote {file}: {counted(len(report.model.graph.node), 'node')}, opset {report.model.opset_import[0].version}")
 
 
 def _arrays_in(file):
@@ -162,7 +163,7 @@ def _import(options):
             raise error if str(error).startswith(given) else InvalidArgument(f"{given}: {error}") from None
     for name, difference in result.differences.items():
         print(f"output {name} {_shape(result.net.blobs[name].shape)}, largest difference {difference:.2g}")
-    print(f"wrote {net} and {weights}: {len(result.net.layers)} layers")
+    print(f"wrote {net} and {weights}: {counted(len(result.net.layers), 'layer')}")
 
 
 def _shape_given(text):

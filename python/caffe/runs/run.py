@@ -9,6 +9,7 @@ try:  # three times as fast
 except ImportError:
     from json import loads
 
+from .._counted import counted
 from .lines import GrowingLines
 from .processes import is_alive
 from .series import Phase
@@ -86,7 +87,7 @@ class Run:
 
     @property
     def problems(self):
-        found = [f"{self._damaged} lines of metrics.jsonl cannot be read"] if self._damaged else []
+        found = [f"{counted(self._damaged, 'line')} of metrics.jsonl cannot be read"] if self._damaged else []
         return found + ([self._trouble] if self._trouble else [])
 
     @property

@@ -8,6 +8,7 @@ import sys
 from google.protobuf import text_format
 
 from .. import InvalidArgument, IoError, get_solver, init_log
+from .._counted import counted
 from .._output import run_command
 from .._packages import need
 from ..net_files import expanded_text
@@ -164,7 +165,7 @@ def _run(options):
     if wanted.precision:
         command.append(f"--precision={wanted.precision}")
     places = make_places(options.jobs, [gpu for gpu in options.gpus.split(",") if gpu])
-    print(f"{wanted.trials} trials in {output}, by {wanted.metric}; Ctrl-C stops, the same command continues", flush=True)
+    print(f"{counted(wanted.trials, 'trial')} in {output}, by {wanted.metric}; Ctrl-C stops, the same command continues", flush=True)
     Runner(study, command, os.getcwd(), places, lambda text: print(text, flush=True)).run()
     _show(study, os.path.join(output, "sweep.html"))
 

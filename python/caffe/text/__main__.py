@@ -2,6 +2,7 @@
 import argparse
 import sys
 
+from .._counted import counted
 from .._output import raising_signals, run_command
 from . import import_text
 
@@ -21,9 +22,9 @@ def _import(options):
     *texts, folder = options.paths
     with raising_signals():
         made = import_text(texts, folder, options.tokenizer, options.vocabulary, options.share, options.encoding)
-    print(f"{folder}: {made['tokens']} tokens of {made['vocabulary']} kinds")
+    print(f"{folder}: {counted(made['tokens'], 'token')} of {counted(made['vocabulary'], 'kind')}")
     if made["validation"]:
-        print(f"{folder}_val: {made['validation']} tokens, the last ones of the text")
+        print(f"{folder}_val: {counted(made['validation'], 'token')} from the end of the text")
     print(f"\nembed_param {{ input_dim: {made['vocabulary']} }} reads them, and inner_product_param {{ num_output: "
           f"{made['vocabulary']} }} foretells them")
 

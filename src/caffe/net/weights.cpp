@@ -8,6 +8,7 @@
 #include <functional>
 #include <utility>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/core/philox.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/filler.hpp"
@@ -233,8 +234,8 @@ void LogTransfers(const std::vector<Net::WeightTransfer>& transfers) {
     const std::string name = one.layer + std::string(width - one.layer.size(), ' ');
     switch (one.outcome) {
       case Net::WeightTransfer::kCopied:
-        LOG(INFO) << "  " << name << "  copied   " << one.blobs << " blobs, " << one.values
-                  << " values";
+        LOG(INFO) << "  " << name << "  copied   " << Counted(one.blobs, "blob") << ", "
+                  << Counted(one.values, "value");
         break;
       case Net::WeightTransfer::kKept:
         LOG(INFO) << "  " << name << "  kept     the file has no layer of this name";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/arrange.hpp"
 #include "caffe/ops/conv.hpp"
@@ -69,8 +70,8 @@ std::string WhyNoRangeAtAll(const Graph& graph, const Value& value, std::string_
     return StrCat(ranges.file, ": has no range for any layer of precision ", precision, ": ",
                   WhyNoRange(graph, value), ", and run caffe calibrate on the changed net");
   }
-  return StrCat(ranges.file, ": has the ranges of ", ranges.blobs.size(), " blobs of net '",
-                ranges.net, "', but none of '", value.name,
+  return StrCat(ranges.file, ": has the ranges of ", Counted(ranges.blobs.size(), "blob"),
+                " of net '", ranges.net, "', but none of '", value.name,
                 "' or of another blob that a layer of precision ", precision,
                 " reads: run caffe calibrate on this net");
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/error.hpp"
 
@@ -139,10 +140,10 @@ bool ModelChoice::Take(int iteration, const std::vector<TestReport>& tests) {
 }
 
 std::string ModelChoice::WhyEnded() const {
-  const std::string since = StrCat(now_.tests_since, now_.tests_since == 1 ? " test" : " tests");
+  const std::string since = Counted(now_.tests_since, "test");
   if (!now_.metric) return StrCat(metric_, " was not a number in ", since);
-  return StrCat(metric_, " is best after ", now_.iteration, " iterations (", *now_.metric,
-                "), and was not better ",
+  return StrCat(metric_, " is best after ", Counted(now_.iteration, "iteration"), " (",
+                *now_.metric, "), and was not better ",
                 delta_ > 0 ? StrCat("by more than ", delta_, " ") : std::string(), "in the last ",
                 since);
 }

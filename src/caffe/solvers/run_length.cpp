@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -43,9 +44,9 @@ RunLength::RunLength(const SolverParameter& param, const Net& train_net, int ran
 }
 
 std::string RunLength::Describe() const {
-  return StrCat("max_epoch ", given_.max_epoch(), ": ", iterations_, " iterations, ",
+  return StrCat("max_epoch ", given_.max_epoch(), ": ", Counted(iterations_, "iteration"), ", ",
                 static_cast<double>(records_) / static_cast<double>(records_per_iteration_),
-                " for each pass over ", records_, " records");
+                " for each pass over ", Counted(records_, "record"));
 }
 
 SolverParameter RunLength::Resolved() const {

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple, TypeVar
 
 from ... import InvalidArgument
+from ..._counted import counted
 
 Item = TypeVar("Item")
 
@@ -116,7 +117,7 @@ def beside(files: List[Path], seed: int, val: float) -> Tuple[List[Path], List[P
     import random
 
     if len(files) < 2:
-        raise InvalidArgument(f"{files[0].parent if files else 'the set'}: has {len(files)} images; give two or more, of which "
+        raise InvalidArgument(f"{files[0].parent if files else 'the set'}: has {counted(len(files), 'image')}; give two or more, of which "
                               "some are kept for testing")
     order = list(files)
     random.Random(seed).shuffle(order)
@@ -124,10 +125,10 @@ def beside(files: List[Path], seed: int, val: float) -> Tuple[List[Path], List[P
     return sorted(order[count:]), sorted(order[:count])
 
 
-def some(files: Sequence[Path], what: str) -> List[str]:
-    """For Dataset.left_out: how many files are left out, and the first as an example; [] if there are no files. what: "images without
-    a mask"."""
-    return [f"{len(files)} {what}, such as {files[0]}"] if files else []
+def some(files: Sequence[Path], noun: str, rest: str) -> List[str]:
+    """For Dataset.left_out: how many files are left out, and the first as an example; [] if there are no files. noun and rest: as
+    "image" and "without a mask"."""
+    return [f"{counted(len(files), noun)} {rest}, such as {files[0]}"] if files else []
 
 
 def checked_names(where: Path, names: List[str]) -> List[str]:

@@ -54,7 +54,7 @@ class ClassFolders(Dataset):
         if val is not None:
             self.left_out = [f"the images in {folder}; those in {train} are for training, those in {val} for testing"
                              for folder in folders_in(path) if folder not in (train, val) and images_below(folder)]
-        self.left_out += some([file for suffix in IMAGES for file in files_in(train, suffix)], "images next to the folders of the classes")
+        self.left_out += some([file for suffix in IMAGES for file in files_in(train, suffix)], "image", "next to the folders of the classes")
         if not self.classes:
             raise InvalidArgument(f"{train}: has no folders; put the images of each class into a folder of their own")
         if len(self.classes) < 2:

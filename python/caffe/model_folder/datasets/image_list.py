@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Dict, List, Optional, Set
 
 from ... import InvalidArgument
+from ..._counted import counted
 from ..databases import import_split
 from . import Dataset, Halves, ImportOptions, checked_names, evenly, lines_of
 
@@ -39,10 +40,12 @@ class ImageList(Dataset):
             self._labels.append(int(label))
         labels = set(self._labels)
         if len(labels) < 2:
-            raise InvalidArgument(f"{path}: has {len(labels)} classes; there is nothing to tell apart: list images of two classes or more")
+            raise InvalidArgument(f"{path}: has {counted(len(labels), 'class', 'classes')}; there is nothing to tell apart: list images of "
+                                  "two classes or more")
         absolute = sum(name.is_absolute() for name in self._written)
         if 0 < absolute < len(self._written):
-            raise InvalidArgument(f"{path}: {absolute} of its {len(self._written)} paths begin with a slash; write all of them so, or none")
+            begin = "begins" if absolute == 1 else "begin"
+            raise InvalidArgument(f"{path}: {absolute} of {len(self._written)} paths {begin} with a slash; write all of them so, or none")
         self._check_no_gaps(labels)
         self.classes = self._names(max(labels) + 1)
 

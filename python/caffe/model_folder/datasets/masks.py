@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Dict, List, Optional, Set, Tuple
 
 from ... import InvalidArgument
+from ..._counted import counted
 from ..files import files_below, images_below
 from ..pixels import IGNORED, classes_of, means, resized
 from ..splits import by_half, half_folders, half_of_folder
@@ -54,11 +55,11 @@ class MaskPairs(Dataset):
         without: List[Path] = []
         for images, masks in places:
             without += self._add(images, masks)
-        self.left_out += some(without, "images without a mask")
+        self.left_out += some(without, "image", "without a mask")
         if len(self._masks) < 2:
-            raise InvalidArgument(f"{path}: has {len(self._masks)} images with a mask of the same name; give two or more")
+            raise InvalidArgument(f"{path}: has {counted(len(self._masks), 'image')} with a mask of the same name; give two or more")
         self._train, self._val, unused = by_half(list(self._masks), lambda file: half_of_folder(file.relative_to(path)))
-        self.left_out += some(unused, "images in no part that is used")
+        self.left_out += some(unused, "image", "in no part that is used")
         values = set().union(*(classes_of(file, mask) for file, mask in self._masks.items()))
         self._white = IGNORED
         if values == {0, IGNORED}:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from nicegui import run, ui
 
 from ... import InvalidArgument, zoo
+from ..._counted import counted
 from ...model_folder.datasets import open_dataset
 from .. import charts, uploads
 from ..messages import has_address, shown
@@ -122,7 +123,7 @@ def _preview(studio, folder, dataset):
 
 
 def _show_preview(found):
-    ui.label(f"{found['net']} on {found['side']} x {found['side']} pixels; mean of blue, green and red of {found['images']} images: "
+    ui.label(f"{found['net']} on {found['side']} x {found['side']} pixels; mean of blue, green and red of {counted(found['images'], 'image')}: "
              + ", ".join(f"{value:g}" for value in found["mean"])).classes("soft")
     gallery(found["pictures"], found["labels"])
 

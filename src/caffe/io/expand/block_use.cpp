@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "caffe/core/counted.hpp"
 #include "caffe/core/nearest_name.hpp"
 
 namespace caffe::expand {
@@ -92,10 +93,6 @@ bool Makes(const Block& block, int number) {
   return false;
 }
 
-std::string Plural(size_t count, const char* noun) {
-  return StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
-
 [[noreturn]] void RefuseArgument(const Field& given, const Block& block) {
   const std::string& name = NameOfField(given);
   std::vector<std::string> known(FieldsOfUse().begin(), FieldsOfUse().end());
@@ -137,12 +134,12 @@ void RequireBlobs(const Field& field, const Block& block, const UseOfBlock& use)
   if (use.bottoms.size() == ins && use.tops.size() == outs && is_chain) return;
   const std::string about = StrCat("block '", block.name, "' (", TextOfPlace(block.place), ")");
   RequireAt(field.name.place, use.bottoms.size() == ins, "use '", use.name, "' gives ",
-            Plural(use.bottoms.size(), "bottom"), ", but ", about, " reads ", ins,
+            Counted(use.bottoms.size(), "bottom"), ", but ", about, " reads ", ins,
             ins == 0   ? ": none of its layers has bottom: \"$in\""
             : ins == 1 ? ": $in"
                        : StrCat(": $in to $in", ins));
   RequireAt(field.name.place, use.tops.size() == outs, "use '", use.name, "' gives ",
-            Plural(use.tops.size(), "top"), ", but ", about, " makes ", outs,
+            Counted(use.tops.size(), "top"), ", but ", about, " makes ", outs,
             outs == 0   ? ": none of its layers has top: \"$out\""
             : outs == 1 ? ": $out"
                         : StrCat(": $out to $out", outs));
