@@ -131,7 +131,7 @@ else
   set -e
   if [ "$status" -ne 0 ] || [ ! -f "$weights" ]; then
     tail -n 15 "$logs/train.log" >&2
-    echo "Training ended early (status $status); run this again to go on from the last snapshot." >&2
+    echo "Training ended early (status $status); run this again to resume from the last snapshot." >&2
     exit 1
   fi
   echo "   done in $(duration $((SECONDS - start)))"

@@ -22,7 +22,7 @@ class Reader:
         self.net = caffe.Net(str(FOLDER / "generate.prototxt"), caffe.TEST, weights=weights)
         self.known = self.place = 0  # characters of the text that it has read, and the place of the next one
 
-    def foretell(self, numbers):
+    def predict(self, numbers):
         """The scores of the character after these; reads the new ones."""
         new = numbers[self.known:]
         if self.place + len(new) > LENGTH:  # it knows no more places, so it reads the last ones again, from place 0 on
@@ -49,7 +49,7 @@ def main():
     reader = Reader(options.weights)
     numbers = list(tokenizer.encode(options.start))
     for _ in range(options.characters):
-        chances = np.exp((scores := reader.foretell(numbers).astype(float) / options.temperature) - scores.max())
+        chances = np.exp((scores := reader.predict(numbers).astype(float) / options.temperature) - scores.max())
         numbers.append(draw.choice(len(chances), p=chances / chances.sum()))
     print(tokenizer.decode(numbers))
 

@@ -117,7 +117,7 @@ def test_nets_that_cannot_be_fitted():
     reading = NET.replace("'Input' top: 'data' input_param { shape { dim: 8 dim: 3 dim: 5 dim: 4 } }",
                           "'Data' top: 'data' top: 'label' data_param { source: 'db' batch_size: 8 }")
     reading = "\n".join(line for line in reading.splitlines() if "'Input'" not in line)
-    with pytest.raises(caffe.InvalidArgument, match=r"the net has no Input layer .*it reads 'data' \(Data\) itself: put layers of type Input"):
+    with pytest.raises(caffe.InvalidArgument, match=r"the net has no Input layer .*it reads 'data' \(Data\) itself: replace its data layers by layers of type Input"):
         caffe.fit(message(reading), X, Y, epochs=1)
     with pytest.raises(caffe.InvalidArgument, match="net is a message of type caffe.SolverParameter; give a file's name or a caffe.NetParameter"):
         caffe.fit(caffe_pb2.SolverParameter(), X, Y, epochs=1)

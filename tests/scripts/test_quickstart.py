@@ -91,7 +91,7 @@ def test_goes_on_from_the_last_snapshot(clone):
     done, _ = clone(FAIL_AT="5000")
     assert done.returncode == 1
     assert "no space left" in done.stderr
-    assert "run this again to go on" in done.stderr
+    assert "run this again to resume" in done.stderr
     done, calls = clone()
     assert done.returncode == 0
     assert "--snapshot=examples/mnist/lenet_iter_5000.solverstate" in calls[0]

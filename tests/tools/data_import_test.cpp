@@ -286,7 +286,7 @@ TEST_F(DataImportTest, TakesAShareOfEachClassForValidation) {
 TEST_F(DataImportTest, WarnsOfClassesOfVeryDifferentSizes) {
   Photos(10, 1);
   EXPECT_THAT(Import("photos db"),
-              HasSubstr("warning: the classes are lopsided: 'cat' has 10 images, 'dog' 1"));
+              HasSubstr("warning: the classes are imbalanced: 'cat' has 10 images, 'dog' 1"));
 }
 
 TEST_F(DataImportTest, StoresGrayImagesAmongOthersAsColour) {

@@ -28,8 +28,7 @@ class Compile : public Command {
     AddModel(app, &model_)->description("The net's deploy.prototxt");
     AddWeights(app, &weights_);
     app.add_option("--output", output_, "The file to write")->type_name("FILE");
-    app.add_option("--batch", batch_,
-                   "Items of each run, in the place of those of the net's inputs")
+    app.add_option("--batch", batch_, "Batch size of each run, instead of that of the net's inputs")
         ->type_name("N")
         ->default_str("the net's");
     net_flags_.AddState(app);

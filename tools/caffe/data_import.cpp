@@ -70,7 +70,7 @@ class DataImport : public Command {
     app.add_flag("--gray", options_.gray,
                  "Store gray images of one channel; without it, all have three");
     app.add_flag("--shuffle", shuffle_, "Store the images in a random order");
-    app.add_option("--seed", seed_, "What --shuffle and --val draw from")->type_name("N");
+    app.add_option("--seed", seed_, "Seed for --shuffle and --val")->type_name("N");
     app.add_option_function<std::string>(
            "--val", [this](const std::string& text) { share_ = ParseShare(text); },
            "Put this share of each class into a second database, DB_val")
@@ -201,7 +201,7 @@ class DataImport : public Command {
 const CommandRegistrar<DataImport> data_import_registrar(
     "data-import",
     {.purpose = Purpose::kData,
-     .summary = "make a database of a folder of images",
+     .summary = "make a database from a folder of images",
      .about = "Makes an LMDB of images that lie in one folder per class, or that a list names, and "
               "says what they are. Compressed images are stored as they are, gray and transparent "
               "ones as colour; files that cannot be read are left out and named. In the database's "

@@ -27,7 +27,7 @@ class Deploy : public Command {
                    "Which tops of data layers the net is asked about; the others are labels")
         ->type_name("BLOB,...")
         ->default_str("the first");
-    app.add_flag("--force", force_, "Write over a file that is there");
+    app.add_flag("--force", force_, "Overwrite an existing file");
     net_flags_.AddState(app);
     net_flags_.AddForeign(app);
     net_flags_.AddOverrides(app, "layer[data].data_param.source=photos_lmdb");
@@ -40,7 +40,7 @@ class Deploy : public Command {
             ": is a folder; give the net that was trained: ", model_, "/train_val.prototxt");
     Require(!output_.empty(), "--output is missing; give the file to write");
     Require(force_ || !std::filesystem::exists(output_), output_,
-            ": already exists; give --force to write over it");
+            ": already exists; give --force to overwrite it");
     std::error_code not_there;
     Require(!std::filesystem::equivalent(model_, output_, not_there), output_,
             ": is the net that was trained, which would be lost; give another --output");
@@ -70,12 +70,11 @@ class Deploy : public Command {
 const CommandRegistrar<Deploy> deploy_registrar(
     "deploy",
     {.purpose = Purpose::kConvert,
-     .summary = "make a net for inference of the net that was trained",
-     .about =
-         "Writes the net of phase TEST with an input in the place of its data and without what "
-         "needs labels; scores of a softmax loss become probabilities. Mean, scale and the "
-         "names of the classes come along, so that caffe classify and caffe detect need no "
-         "flags for them.",
+     .summary = "make a net for inference from a trained net",
+     .about = "Writes the net of phase TEST with an input instead of its data and without what "
+              "needs labels; scores of a softmax loss become probabilities. Mean, scale and the "
+              "names of the classes come along, so that caffe classify and caffe detect need no "
+              "flags for them.",
      .examples =
          "caffe deploy train_val.prototxt --output=deploy.prototxt\n"
          "caffe deploy faster_rcnn.prototxt --output=deploy.prototxt --inputs=data,im_info"});

@@ -21,13 +21,13 @@ class Expand : public Command {
     app.add_option("FILE", file_, "The prototxt of a net or a solver");
     app.add_option("--output", output_, "The prototxt to write, in place of standard output")
         ->type_name("FILE.prototxt");
-    app.add_flag("--force", force_, "Write over a file that is there");
+    app.add_flag("--force", force_, "Overwrite an existing file");
   }
 
   void Run() override {
     Require(!file_.empty(), "FILE is missing; give the prototxt of a net");
     Require(output_.empty() || force_ || !std::filesystem::exists(output_), output_,
-            ": already exists; give --force to write over it");
+            ": already exists; give --force to overwrite it");
     std::error_code not_there;
     Require(output_.empty() || !std::filesystem::equivalent(file_, output_, not_there), output_,
             ": is the net to expand, which would be lost; give another --output");

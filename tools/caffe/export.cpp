@@ -34,7 +34,7 @@ class Export : public Command {
     app.add_flag("--allow-unsupported", allow_unsupported_,
                  "Write what the profile's chip does not take all the same, with a warning")
         ->needs(profile);
-    app.add_option("--batch", batch_, "Items, in the place of those of the net's inputs")
+    app.add_option("--batch", batch_, "Batch size, instead of that of the net's inputs")
         ->type_name("N");
     app.add_option("--opset", opset_,
                    "Version of ONNX's operators, from 11 on; else the profile's, or 13")

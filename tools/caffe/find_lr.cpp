@@ -71,7 +71,7 @@ class FindLr : public Command {
 const CommandRegistrar<FindLr> find_lr_registrar(
     "find-lr",
     {.purpose = Purpose::kTrain,
-     .summary = "find a learning rate to begin with",
+     .summary = "find a good learning rate",
      .about = "Trains the net of a solver prototxt for some iterations while the learning rate "
               "rises from --lowest_lr to --highest_lr, and shows where its loss falls fastest. "
               "Writes no "

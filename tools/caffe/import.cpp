@@ -62,12 +62,13 @@ class Import : public Command {
 const CommandRegistrar<Import> import_registrar(
     "import",
     {.purpose = Purpose::kConvert,
-     .summary = "make a net of an ONNX model, or of PyTorch's",
-     .about = "Makes a net for inference of an ONNX model, and compares its outputs with those of "
-              "onnxruntime; a net that differs is not written. Nodes that no layer can express are "
-              "named. A model of PyTorch becomes ONNX first, by PyTorch itself. Needs Python with "
-              "packages onnx and onnxruntime, and torch and onnxscript for models of PyTorch; it "
-              "says how to install those that are missing.",
+     .summary = "make a net from an ONNX or PyTorch model",
+     .about =
+         "Makes a net for inference from an ONNX model, and compares its outputs with those of "
+         "onnxruntime; a net that differs is not written. Nodes that no layer can express are "
+         "named. A model of PyTorch becomes ONNX first, by PyTorch itself. Needs Python with "
+         "packages onnx and onnxruntime, and torch and onnxscript for models of PyTorch; it "
+         "says how to install those that are missing.",
      .examples =
          "caffe import resnet18.onnx --output resnet18.prototxt --preprocessing torchvision\n"
          "caffe import model.onnx --output model.prototxt --shape input=1,3,224,224\n"

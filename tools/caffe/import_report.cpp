@@ -14,7 +14,7 @@ namespace caffe::tools {
 namespace {
 
 constexpr size_t kMostLines = 20;  // listed in the text output; JSON lists all
-constexpr uint64_t kLopsided = 10;
+constexpr uint64_t kImbalanced = 10;
 
 std::string SizeOf(const data::ImageExtents& extents) {
   return StrCat(extents.height, "x", extents.width);
@@ -91,8 +91,8 @@ std::vector<std::string> ImportReport::Warnings() const {
   const auto [fewest, most] =
       std::minmax_element(images_of_class_.begin(), images_of_class_.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most->second >= kLopsided * fewest->second && images_of_class_.size() > 1) {
-    warnings.push_back(StrCat("the classes are lopsided: '", names_.at(most->first), "' has ",
+  if (most->second >= kImbalanced * fewest->second && images_of_class_.size() > 1) {
+    warnings.push_back(StrCat("the classes are imbalanced: '", names_.at(most->first), "' has ",
                               Counted(most->second, "image"), ", '", names_.at(fewest->first), "' ",
                               fewest->second));
   }

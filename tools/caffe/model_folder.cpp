@@ -44,7 +44,7 @@ std::string ModelFolder::PathOf(const std::string& name) const {
 std::string ModelFolder::deploy() const {
   const std::string file = PathOf("deploy.prototxt");
   Require(IsFile(file), path_,
-          ": has no deploy.prototxt; make it of the net that was trained: caffe deploy ",
+          ": has no deploy.prototxt; make it from the trained net: caffe deploy ",
           PathOf("train_val.prototxt"), " --output=", file);
   return file;
 }

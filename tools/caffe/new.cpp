@@ -47,9 +47,8 @@ class New : public Command {
            "Share of the images that is kept for testing, where the set does not say itself")
         ->type_name("N%")
         ->default_str("15%");
-    app.add_option("--seed", seed_, "What the choice of these, and training, draw from")
-        ->type_name("N");
-    app.add_flag("--nets", lists_nets_, "List the nets that there are");
+    app.add_option("--seed", seed_, "Seed for this choice and for training")->type_name("N");
+    app.add_flag("--nets", lists_nets_, "List the available nets");
   }
 
   void Run() override {

@@ -16,14 +16,14 @@ void RankFlags::Add(CLI::App& app) {
                  "whatever has started it")
       ->type_name("N")
       ->default_str("as mpirun, srun or torchrun says");
-  app.add_option("--rank", rank_, "Which of them this is, from 0")
+  app.add_option("--rank", rank_, "The rank of this process, from 0")
       ->type_name("N")
       ->default_str("as the launcher says");
   app.add_option("--store", store_,
                  "Where rank 0 listens for the others; ranks that MPI has started then use TCP")
       ->type_name("HOST:PORT")
       ->default_str("as torchrun says; MPI needs none");
-  app.add_option("--join_seconds", join_seconds_, "Within which all of them have to come")
+  app.add_option("--join_seconds", join_seconds_, "Seconds within which all ranks must have joined")
       ->type_name("SECONDS");
   app.add_option(
          "--transport", transport_,

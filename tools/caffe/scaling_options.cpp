@@ -34,19 +34,20 @@ void ScalingFlags::Add(CLI::App& app) {
   app.add_option("--ranks_per_machine", ranks_per_machine_, "How many ranks share a machine")
       ->type_name("N")
       ->default_str("1; 8 GPUs");
-  app.add_option("--bandwidth", bandwidth_,
-                 "Of the network, between one machine and the others in each direction: 50GB/s "
-                 "(bytes), 400Gb/s (bits)")
+  app.add_option(
+         "--bandwidth", bandwidth_,
+         "Bandwidth of the network, between one machine and the others in each direction: 50GB/s "
+         "(bytes), 400Gb/s (bits)")
       ->type_name("NUMBER")
       ->default_str("one machine needs none");
-  app.add_option("--latency", latency_, "Of a message between two machines: 5us, 0.1ms")
+  app.add_option("--latency", latency_, "Latency of a message between two machines: 5us, 0.1ms")
       ->type_name("NUMBER")
       ->default_str("one machine needs none");
   app.add_option("--bandwidth_within", bandwidth_within_,
-                 "Between one rank and the others of its machine in each direction")
+                 "Bandwidth between one rank and the others of its machine in each direction")
       ->type_name("NUMBER")
       ->default_str("the chip's link; processors copy");
-  app.add_option("--latency_within", latency_within_, "Of a message within a machine")
+  app.add_option("--latency_within", latency_within_, "Latency of a message within a machine")
       ->type_name("NUMBER")
       ->default_str("the chip's link; processors: measured");
 }

@@ -34,7 +34,7 @@ class Serve : public Command {
         ->type_name("FILE");
     app.add_option("--host", host_, "The address to listen on; 0.0.0.0 is all of this machine")
         ->type_name("ADDRESS");
-    AddNumber(app, "--port", &port_, 0, 65535, "The port to listen on; 0 is any that is free");
+    AddNumber(app, "--port", &port_, 0, 65535, "The port to listen on; 0 chooses a free one");
     app.add_option("--token", token_,
                    "What clients must send as Authorization: Bearer TOKEN; better given in the "
                    "environment variable CAFFE_SERVE_TOKEN")

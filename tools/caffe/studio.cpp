@@ -20,7 +20,7 @@ class Studio : public Command {
         ->default_str("the working folder");
     app.add_option("--host", host_, "The address to listen on; 0.0.0.0 is all of this machine")
         ->type_name("ADDRESS");
-    app.add_option("--port", port_, "The port to listen on; 0 is any that is free")->type_name("N");
+    app.add_option("--port", port_, "The port to listen on; 0 chooses a free one")->type_name("N");
     app.add_option("--token", token_,
                    "What the address that opens the page holds; better given in the environment "
                    "variable CAFFE_STUDIO_TOKEN")

@@ -45,7 +45,7 @@ class Sweep : public Command {
     app.add_option("--pruner", pruner_,
                    "Which trials end early: halving, hyperband, median, or none of them")
         ->type_name("NAME");
-    app.add_option("--seed", seed_, "What the choice of settings, and trainings, draw from")
+    app.add_option("--seed", seed_, "Seed for the choice of settings and for trainings")
         ->type_name("N");
     AddGpu(app, &gpu_, "The numbers of the GPUs, separated by commas: a trial runs on one");
     net_flags_.AddPrecision(app);

@@ -63,12 +63,11 @@ void WarnOfEmptyInputs(const Net& net) {
   for (const LayerParameter& layer : net.definition().layer()) {
     if (layer.type() != "Input") continue;
     for (const std::string& top : layer.top()) {
-      LOG(WARNING)
-          << "input '" << top
-          << "' is all 0, because caffe test reads data by data layers only; the numbers "
-             "below say nothing of the model: give a net with a data layer in the place of "
-             "layer '"
-          << layer.name() << "'";
+      LOG(WARNING) << "input '" << top
+                   << "' is all 0, because caffe test reads data by data layers only; the numbers "
+                      "below say nothing about the model: give a net with a data layer instead of "
+                      "layer '"
+                   << layer.name() << "'";
     }
   }
 }

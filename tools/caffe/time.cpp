@@ -273,7 +273,7 @@ class Time : public Command {
     net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
     net_flags_.AddMemoryLimit(app);
     app.add_flag("--noise", feeds_noise_,
-                 "Feed normal noise that lies in the device's memory, in the place of data layers");
+                 "Feed normal noise in the device's memory instead of the data layers' output");
     app.add_option("--batch", batch_, "Items of a batch of that noise; implies --noise")
         ->type_name("N")
         ->default_str("the definition's own")

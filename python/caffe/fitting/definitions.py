@@ -52,7 +52,7 @@ def batch_of(definition):
     readers = [f"{layer.name!r} ({layer.type})" for layer in definition.layer if not layer.bottom]
     raise InvalidArgument("fit: the net has no Input layer that arrays could be given to"
                           + (f"; it reads {', '.join(readers[:3])} itself" if readers else "")
-                          + ": put layers of type Input in the place of its data, or train it with caffe.train()")
+                          + ": replace its data layers by layers of type Input, or train it with caffe.train()")
 
 
 def for_prediction(net, inputs):

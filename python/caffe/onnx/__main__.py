@@ -34,7 +34,7 @@ def _add_export(parser):
     parser.add_argument("--profile", metavar="NAME|FILE.json", help="the chip that the model is for: see command profiles")
     parser.add_argument("--allow-unsupported", action="store_true",
                         help="write what the profile's chip does not take all the same, with a warning")
-    parser.add_argument("--batch", type=int, metavar="N", help="items, in the place of those of the prototxt's inputs")
+    parser.add_argument("--batch", type=int, metavar="N", help="batch size, instead of that of the prototxt's inputs")
     parser.add_argument("--int8", metavar="FILE.json", help="compute in 8 bits, by a calibration file of caffe calibrate")
     parser.add_argument("--keep-float", default="", metavar="LAYER,...", help="layers that --int8 leaves as they are")
     parser.add_argument("--find-sensitive", action="store_true",

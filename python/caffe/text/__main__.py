@@ -26,7 +26,7 @@ def _import(options):
     if made["validation"]:
         print(f"{folder}_val: {counted(made['validation'], 'token')} from the end of the text")
     print(f"\nembed_param {{ input_dim: {made['vocabulary']} }} reads them, and inner_product_param {{ num_output: "
-          f"{made['vocabulary']} }} foretells them")
+          f"{made['vocabulary']} }} predicts them")
 
 
 if __name__ == "__main__":
