@@ -109,19 +109,22 @@ async def show(studio):
         tags = [tag.strip() for tag in (row.get("tags") or "").split(",") if tag.strip()]
         await run.io_bound(studio.workspace.notes.set, row["id"], tags, row.get("note") or "")
 
+    # Writing to grid.options would make the browser build the grid anew, without its sorting and selection.
+    sent = {"rows": rows, "columns": _columns(rows)}
+
     async def refresh():
         found = await run.io_bound(table.rows)
-        if found is grid.options["rowData"]:
+        if found is sent["rows"]:
             return
         empty.set_visibility(not found)
-        columns, before = _columns(found), {row["id"]: row for row in grid.options["rowData"]}
-        if columns != grid.options["columnDefs"]:
+        columns, before = _columns(found), {row["id"]: row for row in sent["rows"]}
+        if columns != sent["columns"]:
             grid.run_grid_method("setGridOption", "columnDefs", columns)
         if {row["id"] for row in found} != before.keys():
             grid.run_grid_method("setGridOption", "rowData", found)  # a transaction would show added rows twice
         elif changed := [row for row in found if row != before[row["id"]]]:
             grid.run_grid_method("applyTransaction", {"update": changed})
-        grid.options.update(columnDefs=columns, rowData=found)
+        sent.update(columns=columns, rows=found)
 
     async def show_comparison():
         await _compare(studio, comparison, await chosen())
