@@ -8,17 +8,23 @@ import sys
 import threading
 
 from ._caffe import Error, InvalidArgument, IoError, init_log
+from ._packages import is_missing_package, missing
 
 
 def run_command(name, work, also=()):
-    """Runs work(), which does all that `caffe NAME` does, and returns the exit status. Our errors, those of the types `also` and
-    OSErrors are printed as one line. Ctrl-C, a closed pipe for the output, and Ended end the process by the signal, as in
+    """Runs work(), which does all that `caffe NAME` does, and returns the exit status. Our errors, those of the types `also`,
+    OSErrors and missing packages are printed as one line. Ctrl-C, a closed pipe for the output, and Ended end the process by the signal, as in
     other programs."""
     try:
         work()
         sys.stdout.flush()
     except (Error, *also) as error:
         print(f"caffe {name}: {error}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        if not is_missing_package(error):
+            raise
+        print(f"caffe {name}: {missing(error)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         _end_by(signal.SIGPIPE)

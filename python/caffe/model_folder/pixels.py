@@ -8,6 +8,7 @@ from typing import Any, Iterator, Set, Tuple
 import numpy as np
 
 from .. import InvalidArgument
+from .._packages import need
 
 IGNORED = 255
 _ORIENTATION = 0x0112  # EXIF tag; from 5 on, width and height are swapped
@@ -40,32 +41,29 @@ def classes_of(file: Path, mask: Path) -> Set[int]:
 
 def resized(file: Path, mask: Path, side: int, white: int) -> Tuple[Any, Any]:
     """Image and mask, resized to side x side pixels; classes of the mask are not interpolated. white: the class of pixels that are 255."""
-    from PIL import Image
+    images = need("PIL.Image")
 
     with _opened(file) as image:
-        picture = _colours(file, _upright(image)).resize((side, side), Image.BILINEAR)
+        picture = _colours(file, _upright(image)).resize((side, side), images.BILINEAR)
     with _opened(mask) as labels:
         classes = _classes(mask, labels)
     classes[classes == IGNORED] = white
-    return picture, Image.fromarray(classes).resize((side, side), Image.NEAREST)
+    return picture, images.fromarray(classes).resize((side, side), images.NEAREST)
 
 
 def means(image: Any) -> Tuple[float, ...]:
     """Means of blue, green and red."""
-    from PIL import ImageStat
-
-    return tuple(reversed(ImageStat.Stat(image).mean))
+    return tuple(reversed(need("PIL.ImageStat").Stat(image).mean))
 
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     """Opens an image file. Raises InvalidArgument if it cannot be read, also while it is used."""
-    from PIL import Image
-
+    images = need("PIL.Image")
     try:
-        with Image.open(file) as image:
+        with images.open(file) as image:
             yield image
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:  # Pillow raises SyntaxError for broken PNGs
+    except (OSError, SyntaxError, images.DecompressionBombError) as error:  # Pillow raises SyntaxError for broken PNGs
         raise InvalidArgument(f"{file}: cannot be read as an image ({error}); remove it, with its mask or boxes") from None
 
 
@@ -78,12 +76,10 @@ def _upright_size(image: Any) -> Tuple[int, int]:
 
 def _upright(image: Any) -> Any:
     """The image as displayed. Pillow turns a TIFF itself when it reads the pixels."""
-    from PIL import ImageOps
-
     if image.format == "TIFF":
         image.load()
         return image
-    return ImageOps.exif_transpose(image)
+    return need("PIL.ImageOps").exif_transpose(image)
 
 
 def _swaps_sides(image: Any) -> bool:
@@ -94,12 +90,12 @@ def _swaps_sides(image: Any) -> bool:
 
 def _colours(file: Path, image: Any) -> Any:
     """The image as RGB. Of 16 bits the upper 8 are used, as by our C++ readers."""
-    from PIL import Image
+    images = need("PIL.Image")
 
     if image.mode in _GRAY_OF_16_BITS:
         pixels = np.asarray(image)
         if pixels.min(initial=0) >= 0 and pixels.max(initial=0) < 1 << 16:
-            return Image.fromarray((pixels >> 8).astype(np.uint8)).convert("RGB")
+            return images.fromarray((pixels >> 8).astype(np.uint8)).convert("RGB")
     elif image.mode != "F":
         return image.convert("RGB")
     raise InvalidArgument(f"{file}: has pixels of 32 bits ({image.mode}), which have no usual range; save it with 8 or 16 bits")

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from .._caffe import Error, InvalidArgument, Net
-from .._packages import install_command
+from .._packages import install_command, need
 from ..proto import caffe_pb2
 from .decisions import Decisions
 from .inputs import inputs_of
@@ -110,8 +110,7 @@ def run(model, arrays, also=()):
 
     also: intermediate tensors to return, too. Raises NotComputed if onnxruntime lacks a kernel.
     """
-    import onnxruntime
-    from onnxruntime.capi import onnxruntime_pybind11_state as errors
+    onnxruntime, errors = need("onnxruntime"), need("onnxruntime.capi.onnxruntime_pybind11_state")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     # Otherwise sums of 8-bit products saturate on x86 processors without VNNI.

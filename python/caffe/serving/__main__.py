@@ -4,10 +4,10 @@ import os
 import sys
 from urllib.parse import quote
 
-from .. import InvalidArgument, Unsupported, set_device, set_mode_gpu
+from .. import InvalidArgument, set_device, set_mode_gpu
 from .._listening import listen, local_hosts, url_of
 from .._output import run_command, start_log
-from .._packages import install_command
+from .._packages import missing
 from ..class_names import read_names
 from ..deployment import read_model_info
 
@@ -40,8 +40,7 @@ def _libraries():
         from .app import Limits, Server
         from .connections import protocol_of
     except ImportError as error:
-        raise Unsupported(f"this needs packages that this Python cannot import ({error}): "
-                          + install_command("fastapi", "uvicorn", "httptools", "uvloop", "orjson", "prometheus-client")) from None
+        raise missing(error, "fastapi", "uvicorn", "httptools", "uvloop", "orjson", "prometheus-client") from None
     return uvicorn, Limits, Server, protocol_of
 
 

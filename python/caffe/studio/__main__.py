@@ -5,10 +5,9 @@ import secrets
 import sys
 from urllib.parse import quote
 
-from .. import Unsupported
 from .._listening import listen, local_hosts, url_of
 from .._output import run_command
-from .._packages import install_command
+from .._packages import missing
 
 
 def _parser():
@@ -34,8 +33,7 @@ def _run(options):
 
         from .server import Jobs, Studio, Workspace, make_app
     except ImportError as error:
-        raise Unsupported(f"this needs packages that this Python cannot import ({error}): "
-                          + install_command("nicegui", "uvicorn", "orjson", "tsdownsample")) from None
+        raise missing(error, "nicegui", "uvicorn", "orjson", "tsdownsample") from None
     listening = listen(options.host, options.port)
     port = listening.getsockname()[1]
     token = options.token or os.environ.get("CAFFE_STUDIO_TOKEN", "") or secrets.token_urlsafe(16)

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy as np
 
 from ... import InvalidArgument
+from ..._packages import need
 from ..classes import probabilities_of, score_classes
 from ..pictures import data_uri, sized
 from ..records import Record, printable
@@ -27,6 +28,7 @@ class Classes(Task):
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
+        need("sklearn.metrics")  # now, not after reading the whole data set
         layer = subject.comparison()
         self._scores_blob, self._labels_blob = layer.bottom[0], layer.bottom[1]
         makes = subject.makes_probabilities(self._scores_blob)
