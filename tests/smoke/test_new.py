@@ -148,7 +148,7 @@ def test_a_net_of_a_file_learns_other_classes(folder):
     said = caffe(folder, "train", "photos_model")
     assert re.search(r"conv +copied +2 blobs", said), said
     assert "red" in caffe(folder, "classify", "photos_model", "photos/red/1.png")
-    said = caffe(folder, "new", "photos", "--net=own.prototxt", "--from=photos_model", "--output=again")
+    said = caffe(folder, "new", "photos", "--from=photos_model", "--output=again")  # with the net that is in the folder
     assert "2 of 2 layers start from the given weights" in said
     assert "21 images are few to train a net from scratch" in caffe(folder, "new", "photos", "--output=third")
 
@@ -186,8 +186,30 @@ def test_weights_of_another_net(folder):
     assert "w.caffemodel" in said and "Traceback" not in said
     weights(folder / "w.caffemodel", "conv1", shape=(7, 3, 3, 3))
     said = caffe(folder, "new", "photos", "--net=resnet20", "--from=w.caffemodel", status=1)
-    assert "--from is w.caffemodel, whose layers are not those of the net: " in said and "'conv1'" in said
+    assert "--from is w.caffemodel, whose layers are not those of net 'resnet20': " in said and "'conv1'" in said
+    assert "give the net of these weights with --net" in said and ".partial" not in said
     assert not (folder / "photos_model").exists()
+
+
+@pytest.mark.parametrize("net", ["squeezenet", "resnet20"])
+def test_weights_bring_their_net(folder, net):
+    """The net for the size of the images would be cifarnet, which has a layer 'conv1' of another form."""
+    classes(folder / "photos", count=4)
+    caffe(folder, "new", "photos", f"--net={net}", "--epochs=1", "--output=first")
+    caffe(folder, "train", "first", "--set", "max_iter=1")
+    said = caffe(folder, "new", "photos", "--from=first", "--output=second")
+    assert f"net {net} " in said and re.search(r"begins with the weights of (\d+) of its \1 layers", said), said
+
+
+def test_the_name_of_published_weights_is_no_file(folder):
+    classes(folder / "photos", count=2)
+    card = folder / "models/mine/README.md"
+    card.parent.mkdir(parents=True)
+    card.write_text(f"---\ncaffemodel: mine.caffemodel\ncaffemodel_url: https://example.org/mine\nsha1: {'0' * 40}\n---\n")
+    said = caffe(folder, "new", "photos", "--from=mine", status=1)
+    assert "--from is mine, which is neither a file nor the folder" in said and "published weights: caffe fetch-weights mine" in said
+    (card.parent / "mine.caffemodel").touch()
+    assert "; give --from=models/mine/mine.caffemodel" in caffe(folder, "new", "photos", "--from=mine", status=1)
 
 
 def test_published_weights_keep_their_images(folder):

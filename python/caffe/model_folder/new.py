@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, Tuple
 
-from .. import TEST, InvalidArgument, IoError, Net, model_info, zoo
+from .. import InvalidArgument, IoError, zoo
 from .._counted import counted
 from .._new_folder import new_folder
-from ..proto import caffe_pb2
 from ..prototxt import text_of
-from . import recipes
+from . import initial_weights, recipes
 from .databases import run
 from .datasets import Dataset, Halves, ImportOptions, open_dataset
 from .pixels import size_of
@@ -55,9 +54,8 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
         raise InvalidArgument(f"--epochs is {wishes.epochs:g}; give a number above 0, up to {_MOST_EPOCHS}")
     if wishes.batch is not None and wishes.batch < 1:
         raise InvalidArgument(f"--batch is {wishes.batch}; give 1 or more images")
-    if wishes.weights is not None and not wishes.weights.is_file():
-        raise InvalidArgument(f"--from is {wishes.weights}, which is neither a file nor the folder of a model that is trained; give a "
-                              ".caffemodel")
+    if wishes.weights is not None:
+        initial_weights.require_file(wishes.weights, program)
     if photographs.is_dir() and photographs.resolve() in output.resolve().parents:
         raise InvalidArgument(f"{output}: lies in {photographs}, the folder of the images, of which it would become a part; give another "
                               "--output")
@@ -84,9 +82,13 @@ def preview(photographs: Path, folder: Path, wishes: Wishes, program: Path, coun
 
 
 def _choice(dataset: Dataset, wishes: Wishes) -> Tuple[zoo.Net, int]:
-    """The net for the set, and the side of its input."""
+    """The net for the set, and the side of its input. Weights without a net choose their own."""
     usual = _usual_side(dataset)
-    net = zoo.net_named(wishes.net, dataset.task) if wishes.net else zoo.choose(dataset.task, usual)
+    if wishes.net:
+        net = zoo.net_named(wishes.net, dataset.task)
+    else:
+        of_weights = None if wishes.weights is None else initial_weights.net_of(wishes.weights, dataset.task)
+        net = of_weights or zoo.choose(dataset.task, usual)
     return net, _side(net, usual, wishes.side)
 
 
@@ -101,56 +103,18 @@ def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wi
         shutil.copyfile(wishes.weights, folder / weights)
     epochs = wishes.epochs or min(200, max(5, round(net.images / halves.train_count)))
     batch = min(wishes.batch or net.batch, halves.train_count)
-    mean, scale = _pixels(net, wishes.weights, halves)
+    mean, scale = initial_weights.pixels(net, wishes.weights, halves)
     plan = recipes.Plan(name, net, dataset, halves, side, stored, batch, epochs, wishes.seed, weights, mean, scale)
     definition = recipes.train_val(plan)
     if wishes.weights is not None:
-        _require_common_layer(wishes.weights, definition, net)
+        initial_weights.require_common_layer(wishes.weights, definition, net)
     _write(folder / "train_val.prototxt", definition, f"{net.name} for {counted(len(dataset.classes), 'class', 'classes')}.")
     _write(folder / "solver.prototxt", recipes.solver(plan), "Paths begin at this folder: caffe train FOLDER.")
     _deploy(folder, program)
     if wishes.weights is not None:
-        plan = plan._replace(copied=_copied(folder, weights, wishes.weights))
+        plan = plan._replace(copied=initial_weights.copied(folder, weights, wishes.weights, net))
     (folder / "README.md").write_text(_readme(plan), encoding="utf-8")
     return plan
-
-
-def _pixels(net: zoo.Net, weights: Optional[Path], halves: Halves) -> Tuple[Tuple[float, ...], float]:
-    """Mean and scale of the net's input: those stored with its weights, else those of these images."""
-    if weights is None:
-        return halves.mean, 1 / 64
-    info = model_info(weights)
-    if info.mean_value:
-        return tuple(info.mean_value), info.scale
-    mean, scale = net.pixels
-    if mean is None:
-        raise InvalidArgument(f"--from is {weights}, which does not say what images it was trained on; write their mean and "
-                              "scale into the net: model_info { mean_value: 104 mean_value: 117 mean_value: 123 scale: 1 }")
-    return mean, scale
-
-
-def _require_common_layer(weights: Path, definition: Any, net: zoo.Net) -> None:
-    """Raises InvalidArgument if the net and the file have no layer name in common. Training compares sizes later."""
-    if weights.suffix == ".h5":
-        return
-    content = caffe_pb2.NetParameter()
-    content.ParseFromString(weights.read_bytes())
-    given = [layer.name for layer in [*content.layer, *content.layers] if layer.blobs]
-    if not set(given) & {layer.name for layer in definition.layer}:
-        named = f" ('{given[0]}', ...)" if given else ""
-        raise InvalidArgument(f"--from is {weights}: none of its {len(given)} layers with weights{named} is one of net '{net.name}'; layers "
-                              "are matched by name: give weights of this net")
-
-
-def _copied(folder: Path, weights: str, given: Path) -> Tuple[int, int]:
-    """How many of the net's layers with weights the file has, and how many there are. Raises InvalidArgument for layers of the same
-    name that are not of the same form."""
-    net = Net(str(folder / "deploy.prototxt"), TEST)
-    try:
-        rows = net.copy_from(str(folder / weights))
-    except InvalidArgument as error:
-        raise InvalidArgument(f"--from is {given}, whose layers are not those of the net: {error}") from None
-    return sum(row[1] == "copied" for row in rows), len([name for name in net.params if net.params[name]])
 
 
 def _write(file: Path, message: object, comment: str) -> None:
