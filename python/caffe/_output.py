@@ -10,6 +10,8 @@ import threading
 from ._caffe import Error, InvalidArgument, IoError, init_log
 from ._packages import is_missing_package, missing
 
+_BEGINNING = 1024  # bytes of a file that are searched for a mark
+
 
 def run_command(name, work, also=()):
     """Runs work(), which does all that `caffe NAME` does, and returns the exit status. Our errors, those of the types `also`,
@@ -120,6 +122,33 @@ def require_other(file, *read):
     for other in filter(None, read):
         if os.path.exists(file) and os.path.exists(other) and os.path.samefile(file, other):
             raise InvalidArgument(f"{file}: would be written over {other}, which is read; give another --output")
+
+
+def require_own(file, marks, command, flag="--output"):
+    """Raises IoError if the file cannot be written, InvalidArgument if it exists and `command` did not write it. marks: bytes of
+    which one is near the beginning of all files that the command writes. flag: the option that named the file."""
+    require_place(file)
+    if not os.path.lexists(file):
+        return
+    try:
+        with open(file, "rb") as there:
+            beginning = there.read(_BEGINNING)
+    except OSError as error:
+        raise IoError(f"{file}: {error.strerror}") from None
+    if not any(mark in beginning for mark in marks):
+        raise InvalidArgument(f"{file}: is there already, and {command} has not written it; give another {flag}, or remove it")
+
+
+def require_own_net(prototxt, command):
+    """The same for a prototxt that begins with mark_of(command), and for the .caffemodel next to it, which has no mark."""
+    require_own(prototxt, [mark_of(command)], command)
+    weights = weights_beside(prototxt)
+    require_own(weights, [b""] if os.path.exists(prototxt) else [], command)
+
+
+def mark_of(command):
+    """The line at the beginning of a prototxt that a command writes."""
+    return f"# Written by {command}.\n".encode()
 
 
 def with_extension(file, extension):

@@ -46,6 +46,27 @@ def test_what_is_read_is_not_written_over(tmp_path, command):
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize("command, written", [
+    (("export", "net.prototxt", "--check=no"), "out.onnx"), (("export", "net.prototxt", "--profile=sophgo_caffe"), "out.prototxt"),
+    (("export", "net.prototxt", "--profile=sophgo_caffe"), "out.caffemodel"), (("import", "net.onnx"), "out.prototxt"),
+    (("import", "net.onnx"), "out.caffemodel"), (("calibrate", "train_val.prototxt", "--weights=net.caffemodel", "--iterations=1"), "out.json")])
+def test_only_own_files_are_written_over(tmp_path, command, written):
+    """Of other content of the user's with the name of the output, nothing is lost."""
+    (tmp_path / "net.prototxt").write_text(NET)
+    (tmp_path / "train_val.prototxt").write_text(DATA + NET[NET.index("\n", NET.index("Input")):])
+    caffe.Net(str(tmp_path / "net.prototxt"), caffe.TEST).save(str(tmp_path / "net.caffemodel"))
+    assert _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx").returncode == 0
+    output = "--output=out.prototxt" if written.endswith(".caffemodel") else f"--output={written}"
+    (tmp_path / written).write_text("<html>mine</html>")
+    done = _caffe(tmp_path, *command, output)
+    assert done.returncode == 1 and f"{written}: is there already, and caffe {command[0]} has not written it" in done.stderr, done.stderr
+    assert (tmp_path / written).read_text() == "<html>mine</html>"
+    (tmp_path / written).unlink()
+    for _ in range(2):
+        done = _caffe(tmp_path, *command, output)
+        assert done.returncode == 0, done.stderr
+
+
 OLD_NET = """name: "old" input: "data" input_dim: 32 input_dim: 3 input_dim: 8 input_dim: 8
 layers { name: "conv" type: CONVOLUTION bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 } }"""
 DATA = 'layer { name: "images" type: "DummyData" top: "data" dummy_data_param { shape { dim: 32 dim: 3 dim: 8 dim: 8 } } }'

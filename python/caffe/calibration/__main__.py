@@ -4,8 +4,8 @@ import sys
 
 from .. import TEST, Net
 from .._counted import counted
-from .._output import require_other, require_place, run_command, start_log, with_extension
-from . import FEWEST_IMAGES, METHODS, calibrate
+from .._output import require_other, require_own, run_command, start_log, with_extension
+from . import FEWEST_IMAGES, FORMAT, METHODS, calibrate
 from .report import layer_errors
 
 
@@ -47,7 +47,7 @@ def main(arguments=None):
 
 def _calibrate(options):
     file = with_extension(options.output, ".json")
-    require_place(file)
+    require_own(file, [f'"format": "{FORMAT}"'.encode()], "caffe calibrate")
     require_other(file, options.net, options.weights)
     net = Net(options.net, TEST, weights=options.weights)
     calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)

@@ -9,8 +9,9 @@ import numpy as np
 
 from .. import InvalidArgument, IoError
 from .._counted import counted
-from .._output import require_other, run_command, start_log, weights_beside, with_extension
+from .._output import require_other, require_own, require_own_net, run_command, start_log, weights_beside, with_extension
 from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names, torch_files
+from .builder import PRODUCER_MARK
 from .pixels import PREPROCESSINGS
 
 
@@ -117,6 +118,10 @@ def _export(options):
     file = with_extension(options.output, ".prototxt" if is_caffe else ".onnx")
     for written in (file, weights_beside(file)) if is_caffe else (file,):
         require_other(written, options.net, options.weights, options.inputs, options.int8)
+    if is_caffe:
+        require_own_net(file, "caffe export")
+    else:
+        require_own(file, [PRODUCER_MARK], "caffe export")
     report = export(options.net, file, options.weights, opset=options.opset, detection=options.detection,
                     check=options.check, inputs=inputs, tolerance=options.tolerance, profile=options.profile,
                     allow_unsupported=options.allow_unsupported, batch=options.batch, int8=options.int8,
@@ -145,6 +150,7 @@ def _import(options):
     weights = weights_beside(net)
     for file in (net, weights):
         require_other(file, options.model)
+    require_own_net(net, "caffe import")
     if not options.model and not options.module:
         raise InvalidArgument("give a model: an ONNX file, or one of PyTorch")
     with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,9 @@ from .names import Names
 
 INT_MAX = np.iinfo(np.int64).max
 
+_PRODUCER = "cortado"
+PRODUCER_MARK = b"\x12" + bytes([len(_PRODUCER)]) + _PRODUCER.encode()  # field producer_name, near the beginning of the file
+
 _SMALL = 4096  # larger weights cannot be shapes or lists of axes
 
 # Opsets from which an operator takes its axes as an input; before, they are an attribute.
@@ -156,7 +159,7 @@ class Builder:
         graph = helper.make_graph(self.nodes, name or "net", _describe(inputs), _describe(outputs))
         opsets = [helper.make_opsetid("", self.opset)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets),
-                                 producer_name="cortado", producer_version=producer_version)
+                                 producer_name=_PRODUCER, producer_version=producer_version)
 
 
 def _describe(tensors):

@@ -3,6 +3,7 @@ import os
 from typing import NamedTuple
 
 from .._caffe import Net
+from .._output import mark_of
 from ..proto import caffe_pb2
 from .decisions import Decisions, tops_that_decide
 from .names import Names
@@ -238,7 +239,7 @@ def write(files, path, weights):
     """Writes the definition to `path` and the weights to `weights`."""
     partial = f"{path}.partial"
     with open(partial, "w", encoding="utf-8") as stream:
-        stream.write(str(files.definition))
+        stream.write(mark_of("caffe export").decode() + str(files.definition))
     os.replace(partial, path)
     (files.twin() if files.rewritten else files.net).save(weights)
 

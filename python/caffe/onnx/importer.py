@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._caffe import InvalidArgument, Net, Unsupported
-from .._output import require_place
+from .._output import mark_of, require_place
 from ..proto import caffe_pb2
 from . import metadata
 from . import nodes  # noqa: F401  (registers the readers)
@@ -64,7 +64,7 @@ def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1
         take_pixels(net, definition, preprocessing)
     result = Import(net, definition, {name: difference.relative for name, difference in found.items()})
     if prototxt is not None:
-        _write(os.fspath(prototxt), str(definition))
+        _write(os.fspath(prototxt), mark_of("caffe import").decode() + str(definition))
     if weights is not None:
         net.save(weights)
     return result
