@@ -136,7 +136,7 @@ def require_own(file, marks, command, flag="--output"):
     except OSError as error:
         raise IoError(f"{file}: {error.strerror}") from None
     if not any(mark in beginning for mark in marks):
-        raise InvalidArgument(f"{file}: is there already, and {command} has not written it; give another {flag}, or remove it")
+        raise InvalidArgument(f"{file}: already exists, and {command} has not written it; give another {flag}, or remove it")
 
 
 def require_own_net(prototxt, command):

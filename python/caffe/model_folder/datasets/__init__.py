@@ -16,6 +16,7 @@ from typing import Dict, List, Optional, Sequence, Tuple, TypeVar
 
 from ... import InvalidArgument
 from ..._counted import counted
+from ..files import cure_of_unread, format_of_unread, unread_below
 
 Item = TypeVar("Item")
 
@@ -95,11 +96,18 @@ def open_dataset(path: Path) -> Dataset:
         for module in modules:
             if hasattr(module, "explain"):
                 module.explain(path)
+        unread = unread_below(path) if path.is_dir() else []
+        if unread:
+            raise InvalidArgument(f"{path}: holds no images that are read, but {len(unread)} such as {unread[0]}: {cure_of_unread(unread[0])}")
         kinds = "; ".join(module.KIND for module in modules)
         raise InvalidArgument(f"{path}: holds no set of images that is known; give one of these: {kinds}")
     if len(found) > 1:
         raise InvalidArgument(f"{path}: could be {' or '.join(found)}; leave one of them in the folder")
-    return next(iter(found.values()))
+    dataset = next(iter(found.values()))
+    if path.is_dir():
+        unread = unread_below(path)
+        dataset.left_out += some(unread, f"photographs in {format_of_unread(unread[0])}, which is not read: convert them to JPEG" if unread else "")
+    return dataset
 
 
 def _modules():

@@ -10,7 +10,7 @@ from . import Dataset, Halves, ImportOptions, checked_names, evenly, some
 from .coco import is_coco, json_files
 from .voc import notes_below
 from ..databases import import_report, import_split, mean_of, require_images
-from ..files import IMAGES, files_in, folders_in, images_below
+from ..files import IMAGES, cure_of_unread, files_in, folders_in, images_below, unread_below
 from ..splits import by_half, half_folders, half_named
 
 KIND = "a folder with a folder of images for each class"
@@ -62,6 +62,10 @@ class ClassFolders(Dataset):
                                   "of two classes or more")
         empty = [name for name in self.classes if not images_below(train / name)]
         if empty:
+            unread = unread_below(train / empty[0])
+            if unread:
+                raise InvalidArgument(f"{train}: the folder '{empty[0]}' holds no image that is read, but {len(unread)} such as "
+                                      f"{unread[0].name}: {cure_of_unread(unread[0])}")
             raise InvalidArgument(f"{train}: the folder '{empty[0]}' holds no image; fill it, or remove it")
         if val is not None:
             self._check_same_classes()

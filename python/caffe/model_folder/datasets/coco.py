@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ... import InvalidArgument
 from ..annotated import Annotated, Box, Boxes, by_file, checked_size, is_set
-from ..files import files_in, images_below
+from ..files import cure_of_unread, files_in, format_of_unread, images_below
 from ..splits import by_half, half_folders, half_of_folder, half_of_words
 from . import Dataset
 
@@ -93,6 +93,8 @@ class _Images:
                      [file for file in same if half and half_of_folder(file.relative_to(self.path)) == half], same):
             if len(near) == 1:
                 return near[0]
+        if not same and format_of_unread(Path(name)):
+            raise InvalidArgument(f"{notes}: names the image '{name}': {cure_of_unread(Path(name))}; then give the new names in the file")
         if not same:
             raise InvalidArgument(f"{notes}: names the image '{name}', which is not there; add it, or remove it from the file")
         raise InvalidArgument(f"{notes}: names the image '{name}', which could be {same[0]} or {same[1]}; give file_name with its folder")

@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Set, Tuple
 
 from ... import InvalidArgument
 from ..._counted import counted
-from ..files import files_below, images_below
+from ..files import cure_of_unread, files_below, images_below, unread_below
 from ..pixels import IGNORED, classes_of, means, resized
 from ..splits import by_half, half_folders, half_of_folder
 from . import Dataset, Halves, ImportOptions, beside, checked_names, evenly, lines_of, some
@@ -72,6 +72,9 @@ class MaskPairs(Dataset):
         files, others = _by_name(images), _by_name(masks)
         alone = sorted(set(others) - set(files))
         if alone:
+            unread = [file for file in unread_below(images) if str(file.relative_to(images).with_suffix("")) == alone[0]]
+            if unread:
+                raise InvalidArgument(f"{others[alone[0]]}: is for the image {unread[0]}: {cure_of_unread(unread[0])}")
             raise InvalidArgument(f"{others[alone[0]]}: there is no image of this name in {images}; add it, or remove the mask")
         self._masks.update((files[name], others[name]) for name in sorted(others))
         self._names.update((files[name], name) for name in others)

@@ -10,7 +10,7 @@ from typing import Container, Dict, List, Optional
 
 from ... import InvalidArgument
 from ..annotated import Annotated, Box, Boxes, by_file, checked_size, is_set
-from ..files import files_below, images_below
+from ..files import cure_of_unread, files_below, images_below, unread_below
 from ..splits import by_half, half_of_folder
 from . import Dataset, lines_of
 
@@ -58,6 +58,9 @@ class Voc(Boxes):
         """The image with the name of an XML file: the one in the same folder, else the only one, else the one in the folder
         whose path differs only in its first or last part."""
         if not files:
+            unread = [file for file in unread_below(self.path) if file.stem == note.stem]
+            if unread:
+                raise InvalidArgument(f"{note}: is for the image {unread[0]}: {cure_of_unread(unread[0])}")
             raise InvalidArgument(f"{note}: there is no image {note.stem}.jpg or .png in {self.path}; add it, or remove the file")
         within = note.relative_to(self.path).parent.parts
         for near in ([file for file in files if file.parent == note.parent], files,
