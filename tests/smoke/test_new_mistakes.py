@@ -43,3 +43,39 @@ def test_some_photographs_in_heic_are_counted(tmp_path):
     renamed([folder / "red/1.png", folder / "red/2.png"])
     assert open_dataset(folder).left_out == [
         f"2 photographs in HEIC, which is not read: convert them to JPEG, such as {folder}/red/1.HEIC"]
+
+
+def test_boxes_of_fractions_in_json(tmp_path):
+    annotations = [{"image_id": number, "category_id": 7, "bbox": [0.1, 0.2, 0.5, 0.25]} for number in range(8)]
+    said = refusal(coco(tmp_path / "photos", annotations=annotations))
+    assert ("instances.json: images[0]: the box of 'brick' (0.1, 0.2, 0.6, 0.45), as all others, looks like fractions of the image; boxes as COCO "
+            "has them are in pixels: multiply by the width and the height, here 96 and 64") in said
+
+
+def test_boxes_of_fractions_in_xml(tmp_path):
+    said = refusal(voc(tmp_path / "photos", box=(0.1, 0.2, 0.6, 1)))
+    assert ".xml: the box of 'brick' (0.1, 0.2, 0.6, 1), as all others, looks like fractions of the image; boxes as VOC has them" in said
+
+
+def test_a_box_of_a_pixel_is_none_of_fractions(tmp_path):
+    annotations = [{"image_id": number, "category_id": 7, "bbox": [0, 0, 1, 1 + number]} for number in range(8)]
+    assert len(open_dataset(coco(tmp_path / "photos", annotations=annotations)).items) == 8
+
+
+@pytest.mark.parametrize("make", [
+    lambda folder: classes(folder / "images", names=["all"]), lambda folder: classes(folder, names=["train", "val"]),
+    lambda folder: classes(folder.parent, names=[folder.name])])
+def test_labels_of_yolo(tmp_path, make):
+    """In a folder of their own, or next to the images, which may be in halves."""
+    make(tmp_path / "photos")
+    for image in list((tmp_path / "photos").rglob("*.png")):
+        label = (tmp_path / "photos/labels" / image.name if (tmp_path / "photos/images").is_dir() else image).with_suffix(".txt")
+        label.parent.mkdir(exist_ok=True)
+        label.write_text("0 0.5 0.5 0.25 0.25\n")
+    said = refusal(tmp_path / "photos")
+    assert "0.txt: belongs to an image, as labels of YOLO do, which are not read; convert them to COCO's JSON or to VOC's XML files" in said
+
+
+def test_texts_next_to_the_images_of_classes_are_no_labels(tmp_path):
+    (classes(tmp_path / "photos") / "red/0.txt").write_text("a red square")
+    assert open_dataset(tmp_path / "photos").classes == ["blue", "green", "red"]

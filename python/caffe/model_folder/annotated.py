@@ -16,6 +16,8 @@ from .databases import completed, require_success
 from .datasets import Dataset, Halves, ImportOptions, beside, checked_names, evenly, some
 from .pixels import advice_on_size, size_of
 
+_LARGEST_FRACTION = 1.5  # boxes that lie partly outside of the image have fractions above 1
+
 
 @dataclass
 class Box:
@@ -27,6 +29,10 @@ class Box:
     xmax: float
     ymax: float
     difficult: bool = False
+
+    @property
+    def corners(self) -> Tuple[float, float, float, float]:
+        return self.xmin, self.ymin, self.xmax, self.ymax
 
 
 @dataclass
@@ -65,6 +71,7 @@ class Boxes(Dataset):
                                   f"{self.items[common[0]].source} and {self.val_items[common[0]].source}); leave each in one of them")
         self.left_out += some([file for file in images if file not in self.items and file not in self.val_items],
                               "image", "not annotated, or in no part that is used")
+        self._check_no_fractions()
         names, cut = set(), []
         for item in [*self.items.values(), *self.val_items.values()]:
             for box in item.boxes:
@@ -81,6 +88,15 @@ class Boxes(Dataset):
         if "background" in names:
             raise InvalidArgument(f"{self.path}: boxes have the class 'background', which is what lies in no box; give it another name, or "
                                   "remove the boxes")
+
+    def _check_no_fractions(self) -> None:
+        """Raises InvalidArgument if all boxes are as those of other formats: fractions of the image from 0 to 1."""
+        boxes = [(item, box) for item in [*self.items.values(), *self.val_items.values()] for box in item.boxes]
+        if boxes and all(max(map(abs, box.corners)) <= _LARGEST_FRACTION for _, box in boxes):
+            item, box = boxes[0]
+            raise InvalidArgument(f"{item.source}: the box of '{box.name}' ({', '.join(f'{corner:g}' for corner in box.corners)}), as all others, "
+                                  f"looks like fractions of the image; {self.kind} are in pixels: multiply by the width and the height, here "
+                                  f"{item.width} and {item.height}")
 
     def images(self) -> List[Path]:
         return list(self.items)
@@ -167,8 +183,8 @@ def checked_size(source: str, file: Path, width: int, height: int) -> Tuple[int,
 
 
 def _check_box(item: Annotated, box: Box) -> None:
-    where = f"{item.file}: the box of '{box.name}' ({box.xmin:g}, {box.ymin:g}, {box.xmax:g}, {box.ymax:g})"
-    if not all(map(math.isfinite, (box.xmin, box.ymin, box.xmax, box.ymax))):
+    where = f"{item.file}: the box of '{box.name}' ({', '.join(f'{corner:g}' for corner in box.corners)})"
+    if not all(map(math.isfinite, box.corners)):
         raise InvalidArgument(f"{where} has corners that are not numbers; fix it, or remove it")
     if not (box.xmin < box.xmax and box.ymin < box.ymax):
         raise InvalidArgument(f"{where} is empty; fix it, or remove it")

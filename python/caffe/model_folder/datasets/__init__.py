@@ -1,7 +1,7 @@
 """Kinds of data sets: one module for each.
 
-A module has `find(path)`, which returns a Dataset if the path is a set of its kind, else None. It
-raises InvalidArgument for a broken set of its kind. It may have `explain(path)`, which is called if
+A module has `find(path)`, which returns a Dataset if the path is a set of its kind, else None, and
+KIND, a description for users. It raises InvalidArgument for a broken set of its kind. It may have `explain(path)`, which is called if
 no module has found a set: it raises InvalidArgument if the path looks like a set of this kind. No
 list has to be edited to add a kind.
 """
@@ -99,7 +99,7 @@ def open_dataset(path: Path) -> Dataset:
         unread = unread_below(path) if path.is_dir() else []
         if unread:
             raise InvalidArgument(f"{path}: holds no images that are read, but {len(unread)} such as {unread[0]}: {cure_of_unread(unread[0])}")
-        kinds = "; ".join(module.KIND for module in modules)
+        kinds = "; ".join(module.KIND for module in modules if hasattr(module, "KIND"))
         raise InvalidArgument(f"{path}: holds no set of images that is known; give one of these: {kinds}")
     if len(found) > 1:
         raise InvalidArgument(f"{path}: could be {' or '.join(found)}; leave one of them in the folder")

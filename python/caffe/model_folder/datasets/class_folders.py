@@ -9,6 +9,7 @@ from ... import InvalidArgument
 from . import Dataset, Halves, ImportOptions, checked_names, evenly, some
 from .coco import is_coco, json_files
 from .voc import notes_below
+from .yolo import texts_next_to_images
 from ..databases import import_report, import_split, mean_of, require_images
 from ..files import IMAGES, cure_of_unread, files_in, folders_in, images_below, unread_below
 from ..splits import by_half, half_folders, half_named
@@ -33,6 +34,8 @@ def find(path: Path) -> Optional[Dataset]:
 
 def _is_other(path: Path) -> bool:
     """True for a set of boxes or of masks."""
+    if any(map(texts_next_to_images, (path, *half_folders(path)))):
+        return True
     folders = [folder for place in (path, *half_folders(path)) for folder in folders_in(place)]
     return any(folder.name.lower() in _OTHERS for folder in folders) or bool(notes_below(path)) or any(map(is_coco, json_files(path)))
 

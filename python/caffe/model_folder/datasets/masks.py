@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Set, Tuple
 
 from ... import InvalidArgument
 from ..._counted import counted
-from ..files import cure_of_unread, files_below, images_below, unread_below
+from ..files import cure_of_unread, images_below, unread_below
 from ..pixels import IGNORED, classes_of, means, resized
 from ..splits import by_half, half_folders, half_of_folder
 from . import Dataset, Halves, ImportOptions, beside, checked_names, evenly, lines_of, some
@@ -24,14 +24,6 @@ _LONGEST_NAME = 60  # letters; a letter takes up to 4 bytes, and file systems ta
 def find(path: Path) -> Optional[Dataset]:
     places = [place for base in _bases(path) for place in _places(base)]
     return MaskPairs(path, places) if places else None
-
-
-def explain(path: Path) -> None:
-    for base in _bases(path):
-        texts = files_below(base / "labels", {".txt"}) if (base / "images").is_dir() else []
-        if texts:
-            raise InvalidArgument(f"{texts[0]}: is not a mask; if these are boxes as YOLO has them, convert them to COCO's JSON or to VOC's XML "
-                                  "files, which annotation programs export")
 
 
 def _bases(path: Path) -> List[Path]:
