@@ -278,6 +278,21 @@ def test_another_python_in_the_path_is_no_obstacle(folder):
     assert "package caffe needs numpy and protobuf" in done.stderr
 
 
+@pytest.mark.parametrize("share, least", [("15%", 4), ("10%", 5), ("20%", 3)])
+def test_the_number_of_images_that_a_class_needs(folder, share, least):
+    classes(folder / "photos", count=least - 1)
+    said = caffe(folder, "new", "photos", f"--val={share}", status=1)
+    assert f"add images, so that each class has {least} or more, or give a larger --val" in said
+    classes(folder / "more", count=least)
+    caffe(folder, "new", "more", f"--val={share}")
+
+
+def test_the_same_photograph_in_two_classes_is_a_warning(folder):
+    photos = classes(folder / "photos")
+    (photos / "red/copy.png").write_bytes((photos / "blue/3.png").read_bytes())
+    assert "warning: 1 photograph is in two classes, such as photos/blue/3.png, which is photos/red/copy.png" in caffe(folder, "new", "photos")
+
+
 def test_nets_are_listed(folder):
     said = caffe(folder, "new", "--nets")
     assert all(name in said for name in ("resnet18", "unet", "ssd_small"))

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, List, Sequence, Tuple
 from .. import InvalidArgument
 from .._counted import counted
 from .databases import completed, require_success
-from .datasets import Dataset, Halves, ImportOptions, beside, checked_names, evenly, some
+from .datasets import FOR_TESTING, FOR_TRAINING, Dataset, Halves, ImportOptions, beside, checked_names, evenly, some
 from .pixels import advice_on_size, size_of
 
 _LARGEST_FRACTION = 1.5  # boxes that lie partly outside of the image have fractions above 1
@@ -100,6 +100,9 @@ class Boxes(Dataset):
 
     def images(self) -> List[Path]:
         return list(self.items)
+
+    def groups(self) -> Dict[str, List[Path]]:
+        return {FOR_TRAINING: list(self.items), FOR_TESTING: list(self.val_items)}
 
     def sample(self, count: int, folder: Path) -> Dataset:
         part = copy.copy(self)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -83,8 +84,9 @@ def import_split(dataset: Dataset, options: ImportOptions, folder: Path, source:
     require_images(dataset, report)
     (folder / "train_val").rename(folder / "val")
     if report["validation_images"] == 0:
-        raise Error(f"{dataset.path}: of {counted(report['images'], 'image')} none was kept for testing: {100 * options.val:g}% of each class rounds "
-                    "to no image; add images, so that each class has two or more, or give a larger --val, as in --val=50%")
+        least = max(2, math.ceil(0.5 / options.val - 1e-9))
+        raise Error(f"{dataset.path}: of {counted(report['images'], 'image')} none was kept for testing: {100 * options.val:g}% of each class rounds to "
+                    f"no image; add images, so that each class has {least} or more, or give a larger --val, as in --val=50%")
     return Halves("data/train", "data/val", report["images"], report["validation_images"], mean=mean_of(report))
 
 

@@ -12,7 +12,7 @@ from .. import InvalidArgument, IoError, zoo
 from .._counted import counted
 from .._new_folder import new_folder
 from ..prototxt import text_of
-from . import initial_weights, recipes
+from . import duplicates, initial_weights, recipes
 from .databases import run
 from .datasets import Dataset, Halves, ImportOptions, open_dataset
 from .pixels import size_of
@@ -60,6 +60,7 @@ def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> reci
         raise InvalidArgument(f"{output}: lies in {photographs}, the folder of the images, of which it would become a part; give another "
                               "--output")
     dataset = open_dataset(photographs)
+    dataset.warnings += duplicates.warnings_of(dataset)
     net, side = _choice(dataset, wishes)
     try:
         with new_folder(output) as partial:

@@ -36,6 +36,9 @@ class Halves:
     more: Dict[str, str] = field(default_factory=dict)
 
 
+FOR_TRAINING, FOR_TESTING = "for training", "for testing"  # keys of Dataset.groups()
+
+
 class Dataset:
     """A set of labelled images.
 
@@ -61,6 +64,10 @@ class Dataset:
     def images(self) -> List[Path]:
         """All image files, to determine their sizes."""
         raise NotImplementedError
+
+    def groups(self) -> Dict[str, List[Path]]:
+        """Images that must not be the same, by descriptions for users, such as "of the class 'a'" or FOR_TESTING; {} if there are none."""
+        return {}
 
     def sample(self, count: int, folder: Path) -> "Dataset":
         """A set of about `count` of the images, evenly chosen, with the same classes. folder: an empty one, which the sample may use."""
@@ -137,6 +144,11 @@ def some(files: Sequence[Path], noun: str, rest: str) -> List[str]:
     """For Dataset.left_out: how many files are left out, and the first as an example; [] if there are no files. noun and rest: as
     "image" and "without a mask"."""
     return [f"{counted(len(files), noun)} {rest}, such as {files[0]}"] if files else []
+
+
+def shown(text: str) -> str:
+    """A text of a file in quotes; bytes that are not UTF-8, and control characters, as escapes."""
+    return f"'{text}'" if text.isprintable() else ascii(text)
 
 
 def checked_names(where: Path, names: List[str]) -> List[str]:

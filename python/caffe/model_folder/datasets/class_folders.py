@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 from ... import InvalidArgument
-from . import Dataset, Halves, ImportOptions, checked_names, evenly, some
-from .coco import is_coco, json_files
+from . import FOR_TESTING, Dataset, Halves, ImportOptions, checked_names, evenly, some
+from .coco import is_coco, json_files, lacking_in
 from .voc import notes_below
 from .yolo import texts_next_to_images
 from ..databases import import_report, import_split, mean_of, require_images
@@ -37,7 +37,8 @@ def _is_other(path: Path) -> bool:
     if any(map(texts_next_to_images, (path, *half_folders(path)))):
         return True
     folders = [folder for place in (path, *half_folders(path)) for folder in folders_in(place)]
-    return any(folder.name.lower() in _OTHERS for folder in folders) or bool(notes_below(path)) or any(map(is_coco, json_files(path)))
+    return any(folder.name.lower() in _OTHERS for folder in folders) or bool(notes_below(path)) or \
+        any(is_coco(file) or lacking_in(file) for file in json_files(path))
 
 
 def _only(folders: List[Path]) -> Path:
@@ -61,8 +62,10 @@ class ClassFolders(Dataset):
         if not self.classes:
             raise InvalidArgument(f"{train}: has no folders; put the images of each class into a folder of their own")
         if len(self.classes) < 2:
+            inside = train / self.classes[0]
+            hint = f", or the folder in it, if its {len(folders_in(inside))} folders are the classes: {inside}" if len(folders_in(inside)) > 1 else ""
             raise InvalidArgument(f"{train}: has one class, '{self.classes[0]}'; there is nothing to tell apart: give a folder for each "
-                                  "of two classes or more")
+                                  f"of two classes or more{hint}")
         empty = [name for name in self.classes if not images_below(train / name)]
         if empty:
             unread = unread_below(train / empty[0])
@@ -70,6 +73,10 @@ class ClassFolders(Dataset):
                 raise InvalidArgument(f"{train}: the folder '{empty[0]}' holds no image that is read, but {len(unread)} such as "
                                       f"{unread[0].name}: {cure_of_unread(unread[0])}")
             raise InvalidArgument(f"{train}: the folder '{empty[0]}' holds no image; fill it, or remove it")
+        inner = [folder for name in self.classes for folder in folders_in(train / name) if images_below(folder)]
+        if inner:
+            self.warnings.append(f"images in folders within a class belong to the class, such as those in {inner[0]} to '{inner[0].parent.name}'; if "
+                                 f"{inner[0].name} is a class, move its folder up")
         if val is not None:
             self._check_same_classes()
 
@@ -82,6 +89,10 @@ class ClassFolders(Dataset):
 
     def images(self) -> List[Path]:
         return images_below(self.train)
+
+    def groups(self) -> Dict[str, List[Path]]:
+        classes = {f"of the class '{name}'": images_below(self.train / name) for name in self.classes}
+        return classes if self.val is None else {**classes, FOR_TESTING: images_below(self.val)}
 
     def sample(self, count: int, folder: Path) -> Dataset:
         for name in self.classes:

@@ -24,6 +24,22 @@ def find(path: Path) -> Optional[Dataset]:
     return Coco(path, files) if files else None
 
 
+def explain(path: Path) -> None:
+    for file in json_files(path) if path.is_dir() else []:
+        if lacking_in(file):
+            raise InvalidArgument(f"{file}: lacks '{lacking_in(file)}', without which it has no boxes as COCO has them; add what is missing")
+
+
+def lacking_in(file: Path) -> str:
+    """The key that a JSON file lacks to be as COCO's; "" if it lacks none, or two."""
+    try:
+        content = _content(file)
+    except InvalidArgument:
+        return ""
+    lacking = [name for name in _FIELDS if name not in content] if isinstance(content, dict) else []
+    return lacking[0] if len(lacking) == 1 else ""
+
+
 def json_files(path: Path) -> List[Path]:
     """The JSON files of a folder that may describe its images."""
     return [file for place in (path, path / "annotations", *half_folders(path)) for file in files_in(place, ".json")]

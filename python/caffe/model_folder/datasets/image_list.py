@@ -7,14 +7,28 @@ from typing import Dict, List, Optional, Set
 from ... import InvalidArgument
 from ..._counted import counted
 from ..databases import import_split
-from . import Dataset, Halves, ImportOptions, checked_names, evenly, lines_of
+from ..files import IMAGES, format_of_unread
+from . import Dataset, Halves, ImportOptions, checked_names, evenly, lines_of, shown
 
 KIND = "a list, a text file with lines 'path label'"
 _MOST_CLASSES = 1_000_000
+_ARCHIVES = {".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar"}
+_BEGINNING = 4096  # bytes of a file that tell if it is text
 
 
 def find(path: Path) -> Optional[Dataset]:
     return ImageList(path) if path.is_file() and path.suffix.lower() != ".json" else None
+
+
+def _require_text(path: Path) -> None:
+    """Raises InvalidArgument for files that users give instead of a folder: an image, an archive, or another binary file."""
+    if path.suffix.lower() in IMAGES or format_of_unread(path):
+        raise InvalidArgument(f"{path}: is an image; give the folder of the images")
+    if path.suffix.lower() in _ARCHIVES:
+        raise InvalidArgument(f"{path}: is an archive; unpack it, and give the folder that it holds")
+    with path.open("rb") as file:
+        if b"\0" in file.read(_BEGINNING):
+            raise InvalidArgument(f"{path}: is no text; give the folder of the images, or {KIND}")
 
 
 class ImageList(Dataset):
@@ -26,12 +40,13 @@ class ImageList(Dataset):
         self._paths: List[Path] = []
         self._written: List[Path] = []
         self._labels: List[int] = []
+        _require_text(path)
         for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines(), start=1):
             if not line.strip():
                 continue
             name, _, label = line.strip().rpartition(" ")
             if not name or not (label.isascii() and label.isdigit()):
-                raise InvalidArgument(f"{path}:{number}: '{line.strip()}' is not a line 'path label'; labels are numbers from 0 on")
+                raise InvalidArgument(f"{path}:{number}: {shown(line.strip())} is not a line 'path label'; labels are numbers from 0 on")
             if len(label) > 9 or int(label) >= _MOST_CLASSES:
                 raise InvalidArgument(f"{path}:{number}: the label is {label}; labels are numbers of classes, from 0 on without gaps, and "
                                       f"below {_MOST_CLASSES}")
@@ -69,6 +84,12 @@ class ImageList(Dataset):
 
     def images(self) -> List[Path]:
         return self._paths
+
+    def groups(self) -> Dict[str, List[Path]]:
+        found: Dict[str, List[Path]] = {}
+        for file, label in zip(self._paths, self._labels):
+            found.setdefault(f"of the class '{self.classes[label]}'", []).append(file)
+        return found
 
     def sample(self, count: int, folder: Path) -> Dataset:
         by_label: Dict[int, List[Path]] = {}

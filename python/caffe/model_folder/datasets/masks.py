@@ -14,7 +14,7 @@ from ..._counted import counted
 from ..files import cure_of_unread, images_below, unread_below
 from ..pixels import IGNORED, classes_of, means, resized
 from ..splits import by_half, half_folders, half_of_folder
-from . import Dataset, Halves, ImportOptions, beside, checked_names, evenly, lines_of, some
+from . import FOR_TESTING, FOR_TRAINING, Dataset, Halves, ImportOptions, beside, checked_names, evenly, lines_of, some
 
 KIND = "pairs of images and masks, in folders 'images' and 'masks'"
 _FOLDERS = (("images", "masks"), ("JPEGImages", "SegmentationClass"), ("images", "labels"))
@@ -34,6 +34,16 @@ def _places(base: Path) -> List[Tuple[Path, Path]]:
     """The first pair of folders of images and of masks, or none."""
     pairs = [(base / images, base / masks) for images, masks in _FOLDERS if (base / images).is_dir()]
     return [(images, masks) for images, masks in pairs if images_below(masks)][:1]
+
+
+def explain(path: Path) -> None:
+    if any((base / "labels").is_dir() for base in _bases(path)):
+        return  # of YOLO
+    for base in _bases(path):
+        for images, masks in _FOLDERS[:2]:
+            if images_below(base / images) and not images_below(base / masks):
+                raise InvalidArgument(f"{base}: has images in '{images}', but " + ("no image in" if (base / masks).is_dir() else "no folder") +
+                                      f" '{masks}' for a class per pixel, and no JSON or XML files for boxes; add what the images show")
 
 
 class MaskPairs(Dataset):
@@ -93,6 +103,9 @@ class MaskPairs(Dataset):
 
     def images(self) -> List[Path]:
         return [*self._train, *self._val]
+
+    def groups(self) -> Dict[str, List[Path]]:
+        return {FOR_TRAINING: self._train, FOR_TESTING: self._val}
 
     def sample(self, count: int, folder: Path) -> Dataset:
         part = copy.copy(self)
