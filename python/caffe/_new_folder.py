@@ -6,15 +6,17 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from ._caffe import IoError
 from ._locks import try_lock
 
 
 @contextlib.contextmanager
 def new_folder(folder):
     """A folder to fill, hidden and next to `folder`, whose name it takes at the end. An exception removes it. Those that killed
-    processes have left for `folder` are removed at the start. Raises OSError."""
+    processes have left for `folder` are removed at the start. Raises OSError, and IoError if the folder around it is missing."""
     folder = Path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    if not folder.parent.is_dir():
+        raise IoError(f"{folder}: there is no folder {folder.parent}; make it first")
     _remove_left(folder)
     partial = tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent)
     lock = os.open(partial, os.O_RDONLY | os.O_CLOEXEC)  # held while this process exists

@@ -96,6 +96,7 @@ def test_boxes(folder, make):
     assert "detection of 1 class " in caffe(folder, "new", "scenes", "--output=m", "--size=64")
     assert "MultiBoxLoss" in types(folder / "m/train_val.prototxt")
     deploy = read(folder / "m/deploy.prototxt", "NetParameter")
+    assert " 1 class: brick.\n" in (folder / "m/README.md").read_text()
     assert deploy.layer[-1].type == "DetectionOutput" and list(deploy.model_info.label) == ["background", "brick"]
     assert (deploy.model_info.resize.height, deploy.model_info.resize.width) == (64, 64)
 
@@ -138,6 +139,9 @@ def test_a_net_of_a_file_learns_other_classes(folder):
     (folder / "own.caffemodel").write_bytes(caffe_pb2.NetParameter(layer=[conv]).SerializeToString())
     said = caffe(folder, "new", "photos", "--net=own.prototxt", "--from=own.caffemodel", "--epochs=1")
     assert "1 of 2 layers start from the given weights" in said
+    readme = (folder / "photos_model/README.md").read_text()
+    assert "\nTraining begins with the weights of 1 of 2 layers from `own.caffemodel`.\n" in readme
+    assert "# 1 epoch; if interrupted, run it again\n" in readme
     net = text_format.Parse((folder / "photos_model/train_val.prototxt").read_text(), caffe_pb2.NetParameter())
     kinds = [layer.type for layer in net.layer]
     assert kinds == ["Data", "Data", "Convolution", "ReLU", "InnerProduct", "SoftmaxWithLoss", "Accuracy"]
@@ -253,10 +257,12 @@ def test_wishes_that_do_not_fit(folder):
                         (["--batch=0"], "--batch is 0; give 1 or more images"),
                         (["--output=photos/m"], "photos/m: lies in photos, the folder of the images"),
                         (["--output=caf\udce9"], "'caf\\udce9': has bytes that are not UTF-8"),
-                        (["--output=file/m"], "file/m: cannot be made: "),
+                        (["--output=file/m"], "file/m: there is no folder file; make it first"),
+                        (["--output=none/sub/m"], "none/sub/m: there is no folder none/sub; make it first"),
                         (["--from=x.caffemodel"], "--from is x.caffemodel, which is neither a file nor the folder of a model that is trained")):
         said = caffe(folder, "new", "photos", *words, status=1)
         assert text in said and "Traceback" not in said
+    assert not (folder / "none").exists()
     (folder / "photos_model").mkdir()
     assert "photos_model: already exists; give another --output, or remove it" in caffe(folder, "new", "photos", status=1)
 
@@ -291,6 +297,11 @@ def test_the_same_photograph_in_two_classes_is_a_warning(folder):
     photos = classes(folder / "photos")
     (photos / "red/copy.png").write_bytes((photos / "blue/3.png").read_bytes())
     assert "warning: 1 photograph is in two classes, such as photos/blue/3.png, which is photos/red/copy.png" in caffe(folder, "new", "photos")
+
+
+def test_a_batch_of_more_images_than_there_are(folder):
+    classes(folder / "photos", count=4)
+    assert "--batch is 5000, but there are only 9 images for training: a batch has all of them\n" in caffe(folder, "new", "photos", "--batch=5000")
 
 
 def test_nets_are_listed(folder):

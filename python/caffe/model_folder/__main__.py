@@ -60,6 +60,8 @@ def _make(options):
     print(f"{output}: {plan.dataset.task} of {counted(classes, 'class', 'classes')} ({plan.dataset.kind}), "
           f"{counted(plan.halves.train_count, 'image')} for training and {plan.halves.val_count} for testing")
     print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {counted(plan.epochs, 'epoch')} in batches of {plan.batch}")
+    if options.batch is not None and plan.batch < options.batch:
+        print(f"--batch is {options.batch}, but there are only {plan.batch} images for training: a batch has all of them")
     if plan.copied:
         print(f"{plan.copied[0]} of {plan.copied[1]} layers start from the given weights, the others from scratch")
     elif plan.halves.train_count < _FEW:

@@ -114,7 +114,7 @@ def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wi
     _deploy(folder, program)
     if wishes.weights is not None:
         plan = plan._replace(copied=initial_weights.copied(folder, weights, wishes.weights, net))
-    (folder / "README.md").write_text(_readme(plan), encoding="utf-8")
+    (folder / "README.md").write_text(_readme(plan, wishes.weights), encoding="utf-8")
     return plan
 
 
@@ -151,18 +151,20 @@ def _side(net: zoo.Net, usual: int, wished: Optional[int]) -> int:
     return max(least, min(normal, usual) // net.multiple * net.multiple)
 
 
-def _readme(plan: recipes.Plan) -> str:
+def _readme(plan: recipes.Plan, weights: Optional[Path]) -> str:
     dataset, halves = plan.dataset, plan.halves
-    names = ", ".join(dataset.classes[:20]) + (", ..." if len(dataset.classes) > 20 else "")
+    classes = dataset.classes[len(dataset.classes) - dataset.num_shown:]
+    names = ", ".join(classes[:20]) + (", ..." if len(classes) > 20 else "")
+    begins = f"\nTraining begins with the weights of {plan.copied[0]} of {plan.copied[1]} layers from `{weights}`." if plan.copied else ""
     name = shlex.quote(plan.name)
     ask = dict(classification="classify", detection="detect", segmentation="segment")[dataset.task]
     return f"""# {plan.name}
 
 A net for {dataset.task}, `{plan.net.name}` ({plan.net.summary}), on images of {plan.side}x{plan.side} pixels.
-Images for training: {halves.train_count}, for testing: {halves.val_count}; classes: {len(dataset.classes)} ({names}).
+Images for training: {halves.train_count}, for testing: {halves.val_count}; classes: {len(classes)} ({names}).{begins}
 
 ```sh
-caffe train {name}                     # {counted(plan.epochs, 'epoch')}; run it again to resume
+caffe train {name}                     # {counted(plan.epochs, 'epoch')}; if interrupted, run it again
 caffe evaluate {name}                  # what it gets wrong: evaluation.html
 caffe {ask} {name} IMAGE.jpg        # what an image shows
 caffe export {name} --onnx             # for other programs
