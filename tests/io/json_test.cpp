@@ -31,6 +31,21 @@ TEST(JsonTest, IsReadBackAsItWas) {
   EXPECT_EQ(layer.struct_value().fields().at("count").number_value(), 7);
 }
 
+TEST(JsonTest, KeysAreInAlphabeticalOrder) {
+  JsonObject object;
+  for (const char* key : {"score", "class", "name", "width", "height", "a\"b"}) {
+    PutJson(&object, key, 0.5);
+  }
+  PutJson(AddJson(&object, "list"), "y", "text");
+  AddJson(&object, "list", 7);
+  MakeJsonList(&object, "none");
+  JsonField(&object, "object");
+  EXPECT_EQ(FormatJson(object),
+            "{\n \"a\\\"b\": 0.5,\n \"class\": 0.5,\n \"height\": 0.5,\n \"list\": [\n  {\n"
+            "   \"y\": \"text\"\n  },\n  7\n ],\n \"name\": 0.5,\n \"none\": [],\n"
+            " \"object\": {},\n \"score\": 0.5,\n \"width\": 0.5\n}\n");
+}
+
 // Two names that differ in such bytes stay different.
 TEST(JsonTest, NamesNeedNotBeUtf8) {
   JsonObject object;

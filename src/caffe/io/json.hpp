@@ -43,7 +43,8 @@ CAFFE_EXPORT JsonObject* JsonField(JsonObject* object, const std::string& key);
 // Creates the list, which may remain empty.
 CAFFE_EXPORT void MakeJsonList(JsonObject* object, const std::string& list);
 
-// Formats over several lines, with a newline at the end.
+// Formats over several lines, with the keys of each object in alphabetical order and a newline at
+// the end.
 CAFFE_EXPORT std::string FormatJson(JsonObject object);
 
 }  // namespace caffe
