@@ -68,6 +68,12 @@ class AskNetTest : public ::testing::Test {
   const testing::TemporaryFolder folder_;
 };
 
+TEST_F(AskNetTest, AnImageThatIsNotThereIsNamedOnce) {
+  EXPECT_THAT(Run("classify colors.prototxt missing.png").output,
+              AllOf(HasSubstr("missing.png: cannot open: No such file or directory"),
+                    Not(HasSubstr("missing.png: missing.png"))));
+}
+
 TEST_F(AskNetTest, ClassifyPrintsTheLikeliestClassesOfEachImage) {
   const Outcome outcome =
       Run("classify colors.prototxt blue.png red.png --labels=colors.txt --top=2");

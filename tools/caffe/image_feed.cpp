@@ -258,7 +258,8 @@ std::vector<ShownImage> ImageFeed::ReadFiles() {
       try {
         read[i] = {file, data::DecodeImage(ReadFile(file), transform_.color_mode()), {}};
       } catch (const Error& error) {
-        LOG(WARNING) << Printable(file) << ": " << error.what();
+        const std::string what = error.what();  // names a file that cannot be opened
+        LOG(WARNING) << (what.starts_with(file + ": ") ? "" : Printable(file) + ": ") << what;
       }
     });
     next_file_ += count;
