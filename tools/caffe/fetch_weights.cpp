@@ -46,9 +46,11 @@ const CommandRegistrar<FetchWeights> fetch_weights_registrar(
     "fetch-weights",
     {.purpose = Purpose::kConvert,
      .summary = "download a model's published weights",
-     .about = "Downloads the weights whose address and SHA-1 the head of models/NAME/README.md "
-              "gives, into that folder. A download that was cut off goes on where it stopped. "
-              "Then `caffe classify models/NAME photo.jpg` names what a photograph shows.",
+     .about =
+         "Downloads the weights whose address and SHA-1 the head of models/NAME/README.md "
+         "gives, into that folder. A download that was cut off goes on where it stopped. "
+         "Then `caffe classify models/NAME photo.jpg` names what a photograph shows, and `caffe "
+         "new photos --from=models/NAME` makes a model with this net that begins with them.",
      .examples = "caffe fetch-weights resnet50\n"
                  "caffe fetch-weights --list"});
 
