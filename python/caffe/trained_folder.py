@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from typing import Any, Dict, Optional, Union
 
 from google.protobuf import text_format
@@ -89,10 +90,10 @@ def _weights(folder: str, card: Dict[str, str]) -> str:
     """The file of the weights to use."""
     found = _snapshot(folder) if os.path.isfile(os.path.join(folder, "solver.prototxt")) else ""
     if not found and "caffemodel" not in card:
-        raise InvalidArgument(f"{folder}: holds no weights yet; train the model: caffe train {folder}")
+        raise InvalidArgument(f"{folder}: holds no weights yet; train the model: caffe train {shlex.quote(folder)}")
     found = found or os.path.join(folder, card["caffemodel"])
     if not os.path.isfile(found):
-        raise InvalidArgument(f"{folder}: holds no weights yet; get those that are published: caffe fetch-weights {folder}")
+        raise InvalidArgument(f"{folder}: holds no weights yet; get those that are published: caffe fetch-weights {shlex.quote(folder)}")
     return found
 
 

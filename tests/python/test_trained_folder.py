@@ -118,6 +118,12 @@ def test_folders_without_a_model(folder, tmp_path):
         caffe.ModelFolder(tmp_path)
     with pytest.raises(caffe.InvalidArgument, match=f"holds no weights yet; train the model: caffe train {tmp_path}"):
         caffe.ModelFolder(folder("net_best.solverstate"))
+    spaced = tmp_path / "odd set"
+    spaced.mkdir()
+    for name in ("deploy.prototxt", "solver.prototxt"):
+        (spaced / name).write_text((tmp_path / name).read_text())
+    with pytest.raises(caffe.InvalidArgument, match=f"train the model: caffe train '{spaced}'$"):
+        caffe.ModelFolder(spaced)
     (tmp_path / "solver.prototxt").write_text("base_lr {")
     with pytest.raises(caffe.InvalidArgument, match=r"solver.prototxt:1:"):
         caffe.ModelFolder(tmp_path)

@@ -117,6 +117,8 @@ TEST_F(ModelFolderTest, CommandsTakeTheSolverOrTheNetThatTheyNeed) {
   Make("m");
   std::ofstream(folder_.path("m/train_val.prototxt")) << kTrained;
   EXPECT_THAT(Run("test m").output, HasSubstr("m: holds no weights yet"));
+  Make("it's m");
+  EXPECT_THAT(Run("test \"it's m\"").output, HasSubstr(": caffe train 'it'\"'\"'s m'"));
   Weigh("m/snapshots/m_best.caffemodel");
   for (const char* command :
        {"plan m", "plan --solver=m", "time m --iterations=1", "time m --iterations=1 --phase=test",

@@ -95,9 +95,9 @@ std::unique_ptr<Net> AskCommand::MakeNet() const {
     const bool is_outdated = !trained_net_.empty() && text.starts_with(weights_ + ": ");
     if (!is_outdated) throw;
     throw InvalidArgument(StrCat(model_, ": is older than the weights, which were trained with ",
-                                 "another net; make it again: caffe deploy ", trained_net_,
-                                 " --force --output=", model_, " (",
-                                 text.substr(0, text.rfind(';')), ")"));
+                                 "another net; make it again: caffe deploy ",
+                                 ShellWord(trained_net_), " --force --output=", ShellWord(model_),
+                                 " (", text.substr(0, text.rfind(';')), ")"));
   }
 }
 

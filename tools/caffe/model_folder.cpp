@@ -26,6 +26,16 @@ std::string Absolute(const std::string& path) {
 
 }  // namespace
 
+std::string ShellWord(const std::string& path) {
+  const bool is_plain = path.find_first_not_of(
+                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "0123456789@%+=:,./-_") == std::string::npos;
+  if (is_plain && !path.empty()) return path;
+  std::string word = "'";
+  for (const char letter : path) word += letter == '\'' ? "'\"'\"'" : std::string(1, letter);
+  return word + "'";
+}
+
 bool ModelFolder::Is(const std::string& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
@@ -45,7 +55,7 @@ std::string ModelFolder::deploy() const {
   const std::string file = PathOf("deploy.prototxt");
   Require(IsFile(file), path_,
           ": has no deploy.prototxt; make it from the trained net: caffe deploy ",
-          PathOf("train_val.prototxt"), " --output=", file);
+          ShellWord(PathOf("train_val.prototxt")), " --output=", ShellWord(file));
   return file;
 }
 
@@ -88,12 +98,12 @@ std::string ModelFolder::Weights() const {
   const std::string snapshot = IsFile(PathOf("solver.prototxt")) ? TrainedWeights() : "";
   if (!snapshot.empty()) return snapshot;
   Require(HasModelCard(path_), path_, ": holds no weights yet; train the model: caffe train ",
-          path_);
+          ShellWord(path_));
   const ModelCard card = ReadModelCard(path_);
   Require(IsFile(card.path()), path_,
           ": holds no weights yet; get those that are published: "
           "caffe fetch-weights ",
-          path_);
+          ShellWord(path_));
   return card.path();
 }
 

@@ -61,4 +61,7 @@ bool EnterFolderOfSolver(std::string* solver, const std::vector<std::string*>& p
 bool EnterFolderToTest(std::string* net, const std::vector<std::string*>& paths,
                        std::string* weights);
 
+// A path as a word of a command that users copy into a shell; in quotes if it needs them.
+std::string ShellWord(const std::string& path);
+
 }  // namespace caffe::tools

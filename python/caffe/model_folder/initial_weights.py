@@ -1,6 +1,7 @@
 """Weights that a training starts from: the file, its net, the pixels that it expects, and the layers that it fills."""
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
@@ -24,7 +25,7 @@ def require_file(weights: Path, program: Path) -> None:
     published = dict(line.split(maxsplit=1) for line in run(program, "fetch-weights", "--list").splitlines())
     if str(weights) in published:
         place = published[str(weights)]
-        raise InvalidArgument(f"{wrong}; " + (f"give --from={place}" if Path(place).is_file() else
+        raise InvalidArgument(f"{wrong}; " + (f"give --from={shlex.quote(place)}" if Path(place).is_file() else
                                               f"get the published weights: caffe fetch-weights {weights}, and give the file that it names"))
     raise InvalidArgument(f"{wrong}; give a .caffemodel")
 

@@ -1,5 +1,7 @@
 """A net that answers: its inputs and outputs, and a net for each size of batch."""
 import dataclasses
+import os
+import shlex
 
 import numpy as np
 
@@ -75,7 +77,7 @@ class Model:
         self._pads = pads
         self._net = Net(definition, TEST, weights=weights or None, precision=precision, keep_all=False)
         if not self._net.inputs:
-            raise InvalidArgument(f"{definition}: has no inputs, so it is not a net for inference; make one: caffe deploy {definition}")
+            raise InvalidArgument(f"{definition}: has no inputs, so it is not a net for inference; make one: caffe deploy {shlex.quote(os.fspath(definition))}")
         self.info = caffe_pb2.ModelInfo()
         for over in (info, model_info(weights) if weights else None, self._net.definition.model_info):
             _replace(self.info, over)
