@@ -16,6 +16,7 @@ import pytest
 from google.protobuf import text_format
 from PIL import Image
 
+from caffe import TEST, Net
 from caffe.model_folder.new import Wishes, preview
 from caffe.proto import caffe_pb2
 from image_sets import COLOURS, classes, coco, masks, voc
@@ -214,6 +215,22 @@ def test_the_name_of_published_weights_is_no_file(folder):
     assert "--from is mine, which is neither a file nor the folder" in said and "published weights: caffe fetch-weights mine" in said
     (card.parent / "mine.caffemodel").touch()
     assert "; give --from=models/mine/mine.caffemodel" in caffe(folder, "new", "photos", "--from=mine", status=1)
+
+
+def test_published_weights_bring_their_net_and_their_images(folder):
+    """A folder as `caffe fetch-weights` fills it, with a net that is none of the zoo's."""
+    classes(folder / "photos")
+    model = folder / "models/mine"
+    model.mkdir(parents=True)
+    (model / "README.md").write_text(f"---\ncaffemodel: w.caffemodel\ncaffemodel_url: https://example.org/w\nsha1: {'0' * 40}\n---\n")
+    (model / "deploy.prototxt").write_text(OWN.replace("MEAN", ""))
+    (model / "model_info.prototxt").write_text("mean_value: 1 mean_value: 2 mean_value: 3 scale: 0.5")
+    Net(str(model / "deploy.prototxt"), TEST).save(str(model / "w.caffemodel"))
+    said = caffe(folder, "new", "photos", "--from=models/mine")
+    assert "net mine on 16x16 pixels" in said and "begins with the weights of 1 of its 2 layers" in said
+    assert ".partial" not in said  # also in warnings
+    transform = read(folder / "photos_model/train_val.prototxt", "NetParameter").layer[0].transform_param
+    assert (list(transform.mean_value), transform.scale) == ([1, 2, 3], 0.5)
 
 
 def test_published_weights_keep_their_images(folder):

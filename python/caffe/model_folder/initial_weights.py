@@ -8,6 +8,7 @@ from typing import Any, List, Optional, Tuple
 from google.protobuf.message import DecodeError
 
 from .. import TEST, InvalidArgument, Net, model_info, zoo
+from ..deployment import read_model_info
 from ..net_spec import layers as L
 from ..proto import caffe_pb2
 from ..zoo.common import Model
@@ -46,7 +47,7 @@ def net_of(weights: Path, task: str) -> Optional[zoo.Net]:
         if task == "classification" and names and file.is_file():
             deploy = Net(str(file), TEST)
             if _share(names, list(deploy.params)) > _ENOUGH:
-                return zoo.net_named(str(file), task)
+                return zoo.net_named(str(file), task)._replace(name=folder.resolve().name)
     return None
 
 
@@ -74,12 +75,13 @@ def _layers_of(net: zoo.Net) -> List[str]:
 
 
 def pixels(net: zoo.Net, weights: Optional[Path], halves: Halves) -> Tuple[Tuple[float, ...], float]:
-    """Mean and scale of the net's input: those stored with its weights, else those of these images."""
+    """Mean and scale of the net's input: those stored with its weights, or next to published ones, else those of these images."""
     if weights is None:
         return halves.mean, 1 / 64
-    info = model_info(weights)
-    if info.mean_value:
-        return tuple(info.mean_value), info.scale
+    published = weights.parent / "model_info.prototxt"
+    for info in [model_info(weights), *([read_model_info(str(published))] if published.is_file() else [])]:
+        if info.mean_value:
+            return tuple(info.mean_value), info.scale
     mean, scale = net.pixels
     if mean is None:
         raise InvalidArgument(f"--from is {weights}, which does not say what images it was trained on; write their mean and "
@@ -98,14 +100,14 @@ def require_common_layer(weights: Path, definition: Any, net: zoo.Net) -> None:
                               "are matched by name: give weights of this net, or their own net with --net")
 
 
-def copied(folder: Path, weights: str, given: Path, net: zoo.Net) -> Tuple[int, int]:
-    """How many of the net's layers with weights the file has, and how many there are. folder: the new model's; weights: the copy of
-    the file `given` in it. Raises InvalidArgument for layers of the same name that are not of the same form."""
+def copied(folder: Path, weights: Path, net: zoo.Net) -> Tuple[int, int]:
+    """How many of the net's layers with weights the file has, and how many there are. folder: the new model's. Raises InvalidArgument
+    for layers of the same name that are not of the same form."""
     compiled = Net(str(folder / "deploy.prototxt"), TEST)
     try:
-        rows = compiled.copy_from(str(folder / weights))
+        rows = compiled.copy_from(str(weights))
     except InvalidArgument as error:
-        why = str(error).replace(f"{folder / weights}: ", "")  # the folder has a temporary name
-        raise InvalidArgument(f"--from is {given}, whose layers are not those of net '{net.name}': {why}; or give the net of these weights "
+        why = str(error).removeprefix(f"{weights}: ")
+        raise InvalidArgument(f"--from is {weights}, whose layers are not those of net '{net.name}': {why}; or give the net of these weights "
                               "with --net") from None
     return sum(row[1] == "copied" for row in rows), len([name for name in compiled.params if compiled.params[name]])

@@ -6,7 +6,7 @@ import shutil
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Tuple
+from typing import Optional, Tuple
 
 from .. import InvalidArgument, IoError, zoo
 from .._counted import counted
@@ -14,7 +14,7 @@ from .._new_folder import new_folder
 from ..prototxt import text_of
 from . import duplicates, initial_weights, recipes
 from .databases import run
-from .datasets import Dataset, Halves, ImportOptions, open_dataset
+from .datasets import Dataset, ImportOptions, open_dataset
 from .pixels import size_of
 
 _LOOKED_AT = 200  # images whose sizes determine the choice of the net
@@ -113,7 +113,7 @@ def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wi
     _write(folder / "solver.prototxt", recipes.solver(plan), "Paths begin at this folder: caffe train FOLDER.")
     _deploy(folder, program)
     if wishes.weights is not None:
-        plan = plan._replace(copied=initial_weights.copied(folder, weights, wishes.weights, net))
+        plan = plan._replace(copied=initial_weights.copied(folder, wishes.weights, net))
     (folder / "README.md").write_text(_readme(plan, wishes.weights), encoding="utf-8")
     return plan
 
