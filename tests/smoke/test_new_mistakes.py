@@ -65,18 +65,13 @@ def test_a_box_of_a_pixel_is_none_of_fractions(tmp_path):
     assert len(open_dataset(coco(tmp_path / "photos", annotations=annotations)).items) == 8
 
 
-@pytest.mark.parametrize("make", [
-    lambda folder: classes(folder / "images", names=["all"]), lambda folder: classes(folder, names=["train", "val"]),
-    lambda folder: classes(folder.parent, names=[folder.name])])
-def test_labels_of_yolo(tmp_path, make):
-    """In a folder of their own, or next to the images, which may be in halves."""
+@pytest.mark.parametrize("make", [lambda folder: classes(folder, names=["train", "val"]), lambda folder: classes(folder.parent, names=[folder.name])])
+def test_labels_of_yolo_next_to_the_images(tmp_path, make):
     make(tmp_path / "photos")
     for image in list((tmp_path / "photos").rglob("*.png")):
-        label = (tmp_path / "photos/labels" / image.name if (tmp_path / "photos/images").is_dir() else image).with_suffix(".txt")
-        label.parent.mkdir(exist_ok=True)
-        label.write_text("0 0.5 0.5 0.25 0.25\n")
+        image.with_suffix(".txt").write_text("0 0.5 0.5 0.25 0.25\n")
     said = refusal(tmp_path / "photos")
-    assert "0.txt: belongs to an image, as labels of YOLO do, which are not read; convert them to COCO's JSON or to VOC's XML files" in said
+    assert "0.txt: lies next to its image; if these are labels of YOLO, put the images into a folder 'images' and the text files into" in said
 
 
 def test_texts_next_to_the_images_of_classes_are_no_labels(tmp_path):

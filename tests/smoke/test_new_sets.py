@@ -145,8 +145,8 @@ def test_classes_in_dev(tmp_path):
     (["train/0.png", "val/1.png"], "train: has no folders; put the images of each class into a folder of their own"),
     (["train/a/0.png", "train/b/0.png"], "holds 'train', a part of a set; give that folder by itself, or add the other part"),
     (["train/a/0.png", "val/a/0.png", "valid/a/0.png"], "val: is for the same as "),
-    (["train/images/0.png", "train/labels/0.txt", "val/images/1.png"], "labels/0.txt: belongs to an image, as labels of YOLO do, which are not read"),
-    (["images/train/0.png", "labels/train/0.txt"], "labels/train/0.txt: belongs to an image, as labels of YOLO do")])
+    (["train/images/0.png", "train/labels/1.txt", "val/images/1.png"], "labels/1.txt: there is no image of this name in "),
+    (["images/train/0.png", "labels/train/1.txt"], "labels/train/1.txt: there is no image of this name in ")])
 def test_halves_that_are_no_classes(tmp_path, files, said):
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

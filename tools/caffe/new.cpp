@@ -20,7 +20,7 @@ class New : public Command {
   explicit New(CLI::App& app) {
     app.add_option("IMAGES", images_,
                    "A folder with a folder of images for each class; a list; images with boxes as "
-                   "VOC or COCO have them; or folders 'images' and 'masks'")
+                   "VOC, COCO or YOLO have them; or folders 'images' and 'masks'")
         ->type_name("FOLDER");
     app.add_option("--output", output_, "The folder to make")
         ->type_name("FOLDER")
