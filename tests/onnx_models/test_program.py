@@ -59,7 +59,7 @@ def test_only_own_files_are_written_over(tmp_path, command, written):
     output = "--output=out.prototxt" if written.endswith(".caffemodel") else f"--output={written}"
     (tmp_path / written).write_text("<html>mine</html>")
     done = _caffe(tmp_path, *command, output)
-    assert done.returncode == 1 and f"{written}: is there already, and caffe {command[0]} has not written it" in done.stderr, done.stderr
+    assert done.returncode == 1 and f"{written}: already exists, and caffe {command[0]} has not written it" in done.stderr, done.stderr
     assert (tmp_path / written).read_text() == "<html>mine</html>"
     (tmp_path / written).unlink()
     for _ in range(2):

@@ -76,6 +76,11 @@ def test_a_net_for_training_is_refused(tmp_path):
         Model("train", str(file), "")
 
 
+def test_answers_are_not_random(files):
+    with pytest.raises(caffe.InvalidArgument, match="--weights is missing"):
+        Model("net", files[0], "")
+
+
 def test_names_come_from_the_net_before_the_weights(tmp_path):
     definition, weights = write_net(tmp_path, "net", 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } } '
                                     'layer { name: "y" type: "Sigmoid" bottom: "x" top: "y" } model_info { label: "of weights" }')

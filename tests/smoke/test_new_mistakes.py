@@ -45,7 +45,7 @@ def test_some_photographs_in_heic_are_counted(tmp_path):
     folder = classes(tmp_path / "photos")
     renamed([folder / "red/1.png", folder / "red/2.png"])
     assert open_dataset(folder).left_out == [
-        f"2 photographs in HEIC, which is not read: convert them to JPEG, such as {folder}/red/1.HEIC"]
+        f"2 photographs in HEIC, which is not read: convert to JPEG, such as {folder}/red/1.HEIC"]
 
 
 def test_boxes_of_fractions_in_json(tmp_path):
@@ -96,8 +96,8 @@ def test_a_folder_around_the_classes_is_named(tmp_path):
 @pytest.mark.parametrize("name, content, said", [
     ("a.JPG", b"\xff\xd8\xff\xe0", "is an image; give the folder of the images"), ("a.heic", b"", "is an image; give the folder"),
     ("photos.tar.gz", b"\x1f\x8b\x08", "is an archive; unpack it, and give the folder that it holds"),
-    ("photos.bin", b"\xff\0\xff\n", "is no text; give the folder of the images, or a list"),
-    ("list.txt", b"a\xff b\n", r":1: 'a\udcff b' is no line 'path label'")])
+    ("photos.bin", b"\xff\0\xff\n", "is not a text file; give the folder of the images, or a list"),
+    ("list.txt", b"a\xff b\n", r":1: 'a\udcff b' is not a line 'path label'")])
 def test_files_that_are_no_lists(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     assert said in refusal(tmp_path / name)

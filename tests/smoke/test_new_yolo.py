@@ -50,12 +50,12 @@ def test_halves(tmp_path, images, labels):
 
 
 @pytest.mark.parametrize("line, said", [
-    ("1 0.5 0.5 0.2", "labels/0.txt:1: '1 0.5 0.5 0.2' is no line 'class x y width height'"),
+    ("1 0.5 0.5 0.2", "labels/0.txt:1: '1 0.5 0.5 0.2' is not a line 'class x y width height'"),
     ("0 0.1 0.1 0.5 0.1 0.5 0.5", "polygons and key points are not read"),
     ("2 0.5 0.5 0.2 0.2", "has the class 2 and fractions of the image up to 0.5; classes are 0 to 1, fractions 0 to 1"),
     ("1 20 15 10 12", "has the class 1 and fractions of the image up to 20; classes are 0 to 1"),
-    ("nan 0.5 0.5 0.2 0.2", "has the class nan"), ("-1 0.5 0.5 0.2 0.2", "has the class -1"), ("1 nan 0.5 0.2 0.2", "corners that are no numbers"),
-    ("1 0.5 0.5 0 0.2", "is empty; mend it, or remove it")])
+    ("nan 0.5 0.5 0.2 0.2", "has the class nan"), ("-1 0.5 0.5 0.2 0.2", "has the class -1"), ("1 nan 0.5 0.2 0.2", "corners that are not numbers"),
+    ("1 0.5 0.5 0 0.2", "is empty; fix it, or remove it")])
 def test_lines_that_are_no_boxes(tmp_path, line, said):
     with pytest.raises(InvalidArgument) as error:
         open_dataset(yolo(tmp_path, line=line))
@@ -75,5 +75,5 @@ def test_a_model_of_them(tmp_path):
     yolo(tmp_path / "scenes")
     picture(tmp_path / "scenes/images/none.png")
     said = caffe(tmp_path, "new", "scenes", "--output=m", "--size=64")
-    assert "detection of 1 class (boxes as YOLO has them)" in said and "1 images that are not annotated" in said
+    assert "detection of 1 class (boxes as YOLO has them)" in said and "1 image not annotated" in said
     assert {tuple(corners) for _, corners in boxes_of(tmp_path / "m/data/train")} == {(0.375, 0.3, 0.625, 0.7)}

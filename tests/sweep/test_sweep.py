@@ -208,6 +208,28 @@ def test_trials_that_diverge_are_bad_ones(place, capsys):
     assert optuna.trial.TrialState.FAIL not in [trial.state for trial in Study("sweep").optuna.trials]
 
 
+# Stands for `caffe`: the training of trial 0001 is killed the first time, that of trial 0002 each time.
+KILLED = """#!{python}
+import os, pathlib, signal, sys
+words = sys.argv[1:]
+trial = pathlib.Path(words[words.index("--run_dir") + 1]).parent
+mark = trial.parent.parent / ("killed" + trial.name)
+if trial.name == "0002" or trial.name == "0001" and not mark.exists():
+    mark.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+os.execv({caffe!r}, [{caffe!r}, *words])
+"""
+
+
+def test_trainings_that_are_killed_are_no_bad_ones(place, capsys):
+    program = place / "caffe"
+    program.write_text(KILLED.format(python=sys.executable, caffe=str(CAFFE)))
+    program.chmod(0o755)
+    assert main(["--program", str(program), "solver.prototxt", "base_lr=0.001,0.05,0.2,0.3", "--sampler=grid", "--pruner=none"]) == 0
+    assert [state for _, state, *_ in results()] == ["complete", "complete", "failed", "complete"]
+    assert "killed by SIGKILL each time; see whether the system has run out of memory" in capsys.readouterr().out
+
+
 def test_a_sweep_whose_first_trials_all_fail_ends(place, capsys):
     assert main(["--program", "/bin/false", "solver.prototxt", "base_lr=0.01..0.02"]) == 1
     assert "the first 3 trials have all failed, the last one because of: status 1; see log.txt" in capsys.readouterr().err

@@ -3,7 +3,7 @@ import argparse
 import os
 import sys
 
-from .. import InvalidArgument, IoError, set_device, set_mode_gpu
+from .. import InvalidArgument, set_device, set_mode_gpu
 from .._counted import counted
 from .._output import run_command, start_log, write_whole
 from .._packages import need

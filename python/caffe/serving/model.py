@@ -69,7 +69,7 @@ class Model:
     If the first axis of an output does not grow with that of the inputs, as with a Reshape to a fixed shape, a
     request has the whole shape that the file says, and is computed alone: max_batch is 0.
 
-    Raises InvalidArgument for a net without inputs, and what caffe.Net raises.
+    Raises InvalidArgument for a net without inputs or without trained weights, and what caffe.Net raises.
     """
 
     def __init__(self, name, definition, weights, *, max_batch=16, precision=None, labels=(), info=None, pads=False):
@@ -78,6 +78,9 @@ class Model:
         self._net = Net(definition, TEST, weights=weights or None, precision=precision, keep_all=False)
         if not self._net.inputs:
             raise InvalidArgument(f"{definition}: has no inputs, so it is not a net for inference; make one: caffe deploy {shlex.quote(os.fspath(definition))}")
+        if self._net.params and not weights and not any(layer.blobs for layer in self._net.definition.layer):
+            raise InvalidArgument(f"{definition}: --weights is missing, so that answers would be random; give the .caffemodel of this net, "
+                                  "or a model's folder")
         self.info = caffe_pb2.ModelInfo()
         for over in (info, model_info(weights) if weights else None, self._net.definition.model_info):
             _replace(self.info, over)

@@ -10,6 +10,7 @@ from .. import Error
 from .trial import Training
 
 _MAY_FAIL = 3  # trials in a row from the start; then the sweep itself is wrong
+_TRIES = 2  # of a training that somebody else kills, such as the system when memory runs out
 
 
 @dataclasses.dataclass
@@ -58,12 +59,15 @@ class Runner:
 
     def _run(self, trial, values, place):
         definition = self._study.definition
-        training = Training([*self._command, *place.options], self._study.trial_folder(trial.number), self._working, values,
-                            self._study.lock_of_training(trial.number), place.cores)
-        try:
-            best, pruned = self._follow(training, trial)
-        finally:
-            training.end()
+        for _ in range(_TRIES):
+            training = Training([*self._command, *place.options], self._study.trial_folder(trial.number), self._working, values,
+                                self._study.lock_of_training(trial.number), place.cores)
+            try:
+                best, pruned = self._follow(training, trial)
+            finally:
+                training.end()
+            if pruned or self._stop.is_set() or not training.killed_by:
+                break
         iterations = training.run.iteration
         if pruned:
             self._end(trial, values, TrialState.PRUNED, None, best, iterations)
@@ -71,6 +75,10 @@ class Runner:
             self._end(trial, values, TrialState.COMPLETE, best, best, iterations)
         elif self._stop.is_set():
             self._study.leave(trial)  # continues with the next `caffe sweep`
+        elif training.killed_by:
+            why = f"killed by {training.killed_by} each time; see whether the system has run out of memory"
+            self._end(trial, values, TrialState.FAIL, None, best, iterations, why=why)
+            self._require_success(why)
         elif training.status and iterations > 0:
             # Optuna learns nothing from a trial that has failed, but takes one that was ended early for a bad one.
             self._end(trial, values, TrialState.PRUNED, None, best, iterations, why=training.last_words())

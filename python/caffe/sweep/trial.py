@@ -72,6 +72,11 @@ class Training:
         """The exit status, once the training has ended."""
         return self._process.returncode
 
+    @property
+    def killed_by(self):
+        """The name of the signal that has ended the training, such as SIGKILL; "" if none has."""
+        return signal.Signals(-self.status).name if self.status is not None and self.status < 0 else ""
+
     def last_words(self):
         """The last line of the log that says something."""
         try:

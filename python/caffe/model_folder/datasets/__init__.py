@@ -113,7 +113,7 @@ def open_dataset(path: Path) -> Dataset:
     dataset = next(iter(found.values()))
     if path.is_dir():
         unread = unread_below(path)
-        dataset.left_out += some(unread, f"photographs in {format_of_unread(unread[0])}, which is not read: convert them to JPEG" if unread else "")
+        dataset.left_out += some(unread, "photograph", f"in {format_of_unread(unread[0])}, which is not read: convert to JPEG" if unread else "")
     return dataset
 
 

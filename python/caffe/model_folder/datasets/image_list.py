@@ -28,7 +28,7 @@ def _require_text(path: Path) -> None:
         raise InvalidArgument(f"{path}: is an archive; unpack it, and give the folder that it holds")
     with path.open("rb") as file:
         if b"\0" in file.read(_BEGINNING):
-            raise InvalidArgument(f"{path}: is no text; give the folder of the images, or {KIND}")
+            raise InvalidArgument(f"{path}: is not a text file; give the folder of the images, or {KIND}")
 
 
 class ImageList(Dataset):

@@ -72,7 +72,7 @@ def _read(text: Path, file: Path, names: Dict[int, str]) -> Annotated:
         try:
             label, x, y, w, h = (float(word) for word in line.split())
         except ValueError:
-            raise InvalidArgument(f"{text}:{number}: {shown(line)} is no line 'class x y width height'; polygons and key points are not "
+            raise InvalidArgument(f"{text}:{number}: {shown(line)} is not a line 'class x y width height'; polygons and key points are not "
                                   "read") from None
         if label < 0 or not label.is_integer() or names and label not in names or max(abs(x), abs(y), w, h) > 2:
             raise InvalidArgument(f"{text}:{number}: {shown(line)} has the class {label:g} and fractions of the image up to {max(x, y, w, h):g}; "
