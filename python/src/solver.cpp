@@ -102,7 +102,7 @@ std::shared_ptr<OwnedSolver> BuildSolver(const py::object& file, const std::stri
   if (!type.empty()) param.set_type(type);
   if (precision) param.set_precision(PrecisionOf(*precision));
   if (!ranges.empty()) param.set_calibration(ranges);
-  // Who has made a message in Python knows what it says.
+  // A program that has made a message knows what it says.
   SolverOptions options{.keep_all = keep_all,
                         .file = source.file(),
                         .net_file = net_file,

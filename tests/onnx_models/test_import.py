@@ -403,7 +403,7 @@ def test_a_shape_that_is_missing():
 
 def test_files_that_are_no_models(tmp_path):
     (tmp_path / "text.onnx").write_text("nothing")
-    for name, kind, text in (("absent.onnx", caffe.IoError, "absent.onnx"), ("text.onnx", caffe.InvalidArgument, "no ONNX model")):
+    for name, kind, text in (("absent.onnx", caffe.IoError, "absent.onnx"), ("text.onnx", caffe.InvalidArgument, "not an ONNX model")):
         with pytest.raises(kind, match=text):
             caffe.onnx.import_model(tmp_path / name)
 

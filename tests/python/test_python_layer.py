@@ -417,7 +417,7 @@ def test_mistakes_say_what_to_do(net):
         (python("Missing", "x", "y"), caffe.InvalidArgument, "has no class 'Missing'"),
         (python("Times", "x", "y").replace(__name__, "no_such_module"), ModuleNotFoundError, "no_such_module"),
         ("layer { name: 'l' type: 'Python' bottom: 'x' top: 'y' }", caffe.InvalidArgument, "both a module and a layer"),
-        (python("np", "x", "y"), caffe.InvalidArgument, "no subclass of caffe.Layer"),
+        (python("np", "x", "y"), caffe.InvalidArgument, "not a subclass of caffe.Layer"),
         (python("Times", "x", "y", "param_str: 'ten'"), ValueError, "could not convert"),
     ]
     for text, error, match in cases:

@@ -300,8 +300,8 @@ TEST_F(ContextTest, DamagedFilesAreRefused) {
   const auto error = [](const std::string& file) {
     return ErrorText<Error>([&] { runtime::ReadProgram(file); });
   };
-  EXPECT_THAT(error(""), HasSubstr("no compiled program"));
-  EXPECT_THAT(error("layer { name: 'x' }"), HasSubstr("no compiled program"));
+  EXPECT_THAT(error(""), HasSubstr("not a compiled program"));
+  EXPECT_THAT(error("layer { name: 'x' }"), HasSubstr("not a compiled program"));
   for (size_t size = 40; size < bytes.size(); size += 997)
     EXPECT_THAT(error(bytes.substr(0, size)), HasSubstr("it is damaged")) << size;
   for (size_t at = 30; at < bytes.size(); at += 991) {

@@ -158,7 +158,7 @@ def test_bytes_that_belong_to_no_tensor(client):
 def test_bytes_that_are_no_numbers(client):
     header = json.dumps({"inputs": [{**TENSOR, "parameters": {"binary_data_size": 71}}]}).encode()
     answer = client.post("/v2/models/classes/infer", content=header + bytes(71), headers={"Inference-Header-Content-Length": str(len(header))})
-    assert answer.status_code == 400 and "has 71 bytes, no multiple of 4" in answer.json()["error"]
+    assert answer.status_code == 400 and "has 71 bytes, not a multiple of 4" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("address, text", [

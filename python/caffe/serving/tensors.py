@@ -122,7 +122,7 @@ def _from_json(tensor, dtype, what):
 def _from_bytes(chunk, dtype, what):
     item = np.dtype(dtype).itemsize
     if len(chunk) % item:
-        raise BadRequest(f"{what}: has {len(chunk)} bytes, no multiple of {item}")
+        raise BadRequest(f"{what}: has {len(chunk)} bytes, not a multiple of {item}")
     return _as_float(np.frombuffer(chunk, np.dtype(dtype).newbyteorder("<")), what)
 
 

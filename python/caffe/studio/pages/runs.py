@@ -109,7 +109,7 @@ async def show(studio):
         tags = [tag.strip() for tag in (row.get("tags") or "").split(",") if tag.strip()]
         await run.io_bound(studio.workspace.notes.set, row["id"], tags, row.get("note") or "")
 
-    # Writing to grid.options would make the browser build the grid anew, without its sorting and selection.
+    # Writing to grid.options would make the browser build the grid again, without its sorting and selection.
     sent = {"rows": rows, "columns": _columns(rows)}
 
     async def refresh():
