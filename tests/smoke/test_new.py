@@ -97,7 +97,7 @@ def test_boxes(folder, make):
     assert "detection of 1 class " in caffe(folder, "new", "scenes", "--output=m", "--size=64")
     assert "MultiBoxLoss" in types(folder / "m/train_val.prototxt")
     deploy = read(folder / "m/deploy.prototxt", "NetParameter")
-    assert " 1 class: brick.\n" in (folder / "m/README.md").read_text()
+    assert "; classes: 1 (brick).\n" in (folder / "m/README.md").read_text()
     assert deploy.layer[-1].type == "DetectionOutput" and list(deploy.model_info.label) == ["background", "brick"]
     assert (deploy.model_info.resize.height, deploy.model_info.resize.width) == (64, 64)
 
@@ -203,7 +203,7 @@ def test_weights_bring_their_net(folder, net):
     caffe(folder, "new", "photos", f"--net={net}", "--epochs=1", "--output=first")
     caffe(folder, "train", "first", "--set", "max_iter=1")
     said = caffe(folder, "new", "photos", "--from=first", "--output=second")
-    assert f"net {net} " in said and re.search(r"begins with the weights of (\d+) of its \1 layers", said), said
+    assert f"net {net} " in said and re.search(r"(\d+) of \1 layers start from the given weights", said), said
 
 
 def test_the_name_of_published_weights_is_no_file(folder):
@@ -227,7 +227,7 @@ def test_published_weights_bring_their_net_and_their_images(folder):
     (model / "model_info.prototxt").write_text("mean_value: 1 mean_value: 2 mean_value: 3 scale: 0.5")
     Net(str(model / "deploy.prototxt"), TEST).save(str(model / "w.caffemodel"))
     said = caffe(folder, "new", "photos", "--from=models/mine")
-    assert "net mine on 16x16 pixels" in said and "begins with the weights of 1 of its 2 layers" in said
+    assert "net mine on 16x16 pixels" in said and "1 of 2 layers start from the given weights" in said
     assert ".partial" not in said  # also in warnings
     transform = read(folder / "photos_model/train_val.prototxt", "NetParameter").layer[0].transform_param
     assert (list(transform.mean_value), transform.scale) == ([1, 2, 3], 0.5)

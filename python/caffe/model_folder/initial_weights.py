@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
@@ -61,7 +62,9 @@ def _layers_with_weights(weights: Path) -> List[str]:
     if weights.suffix == ".h5":
         return []
     try:
-        content.ParseFromString(weights.read_bytes())
+        with warnings.catch_warnings():  # protobuf warns of some files of other kinds
+            warnings.simplefilter("ignore", RuntimeWarning)
+            content.ParseFromString(weights.read_bytes())
     except DecodeError:
         return []
     return [layer.name for layer in [*content.layer, *content.layers] if layer.blobs]
