@@ -54,6 +54,16 @@ def test_a_damaged_file_of_a_process(jobs, name):
     jobs.stop(job.id, "cancel")
 
 
+@pytest.mark.parametrize("status, reason", [(-9, "killed by SIGKILL; see whether the system has run out of memory"), (1, ""),
+                                            (None, "killed, with the process that waited for it")])
+def test_a_job_that_was_killed_says_so(jobs, status, reason):
+    job = jobs.change(add(jobs).id, waits=False, runs=1)
+    if status is not None:
+        with open(os.path.join(jobs.folder, job.id, "status.json"), "w", encoding="utf-8") as file:
+            json.dump({"run": 1, "status": status}, file)
+    assert jobs.state(job) == "failed" and jobs.reason(job) == reason
+
+
 def test_a_job_that_cannot_be_written_leaves_nothing(jobs, monkeypatch):
     monkeypatch.setattr(storage, "write_whole", refuse)
     with pytest.raises(caffe.IoError, match="No space left"):

@@ -105,6 +105,13 @@ class Jobs:
         found = read_object(self._path(job.id, "status.json"))
         return found.get("status") if found.get("run") == job.runs else None
 
+    def reason(self, job):
+        """What has killed a job that has failed, which its log cannot say; "" if it has ended by itself."""
+        status = self.status(job)
+        if status is None:
+            return "killed, with the process that waited for it"
+        return f"killed by {signal.Signals(-status).name}; see whether the system has run out of memory" if status < 0 else ""
+
     def log(self, job):
         """The end of a job's log."""
         return end_of(self._path(job.id, "log.txt"))

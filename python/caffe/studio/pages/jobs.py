@@ -52,6 +52,8 @@ def _line(studio, job, state, refresh):
         ui.icon(_ICONS[state]).props(f'aria-label="{state}"')
         ui.link(job.title, f"/jobs/{job.id}")
         ui.badge(state)
+        if state == "failed":
+            ui.label(studio.jobs.reason(job))
         ui.label(datetime.datetime.fromtimestamp(job.made).strftime("%Y-%m-%d %H:%M")).classes("soft")
         if job.result:
             ui.link("result", job.result)
@@ -72,7 +74,7 @@ def show_one(studio, identity):
     with ui.row().classes("items-center"):
         ui.link("Jobs", "/jobs").classes("soft")
         ui.label(job.title).classes("title")
-        state = ui.badge(_shown(job, studio.jobs.state(job)))
+        state, reason = ui.badge(_shown(job, studio.jobs.state(job))), ui.label()
         if job.result:
             ui.link("result", job.result)
     ui.label(f"in {job.working}").classes("soft")
@@ -80,7 +82,8 @@ def show_one(studio, identity):
 
     def refresh():
         now = studio.jobs.get(identity)
-        state.text = _shown(now, studio.jobs.state(now))
+        standing = studio.jobs.state(now)
+        state.text, reason.text = _shown(now, standing), studio.jobs.reason(now) if standing == "failed" else ""
         text = studio.jobs.log(now)
         if log.text != text:
             log.text = text
