@@ -86,6 +86,20 @@ def test_runs_are_compared(page):
     page.shot("compare")
 
 
+def test_the_table_stays_as_its_reader_left_it(page, root):
+    screen = page.page
+    chosen = screen.get_by_role("row").filter(has_text="runs/first").get_by_role("checkbox").first
+    chosen.check()
+    expect(screen.get_by_text("1 selected")).to_be_visible()
+    screen.evaluate("document.querySelector('.ag-root-wrapper').id = 'same'")
+    for step in (120, 130):  # a look at the folder each
+        with open(root / "runs" / "second" / "metrics.jsonl", "a", encoding="utf-8") as lines:
+            lines.write(json.dumps({"event": "train", "time": 1e9 + step, "iteration": step, "loss": 0.5, "learning_rate": 0.01}) + "\n")
+        expect(screen.get_by_role("gridcell").filter(has_text=re.compile(f"^{step}$"))).to_be_visible()
+    expect(screen.locator("#same")).to_have_count(1)
+    expect(chosen).to_be_checked()
+
+
 def test_one_run(page, root):
     page.open("/runs/runs/first")
     screen = page.page
