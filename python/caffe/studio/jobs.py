@@ -106,7 +106,7 @@ class Jobs:
         return found.get("status") if found.get("run") == job.runs else None
 
     def reason(self, job):
-        """What has killed a job that has failed, which its log cannot say; "" if it has ended by itself."""
+        """Says what has killed a job that has failed, because its log cannot; "" if the job has ended by itself."""
         status = self.status(job)
         if status is None:
             return "killed, with the process that waited for it"
