@@ -176,7 +176,7 @@ SolverAction::Enum Solver::Impl::Poll() {
 SolverProgress Solver::Impl::Progress() const {
   SolverProgress progress;
   iteration->Describe(&progress);
-  tests->choice().Describe(iter(), &progress);
+  tests->Describe(iter(), &progress);
   progress.solver_type = param.type();
   progress.net_name = net->name();
   progress.seed = seed;
@@ -243,12 +243,13 @@ void Solver::Impl::Restore(const std::string& file) {
   const bool moves_data =
       !standing.broken.empty() ||
       (progress.has_seed &&
-       (progress.seed != seed || progress.delivered_records != training_net->delivered_records()));
+       (progress.seed != seed || progress.delivered_records != training_net->delivered_records() ||
+        !tests->AreAt(progress.test_positions)));
   standing.broken = "restoring a snapshot failed half-way; restore one before training goes on";
   if (moves_data) {
     if (progress.has_seed) seed = progress.seed;
     training_net->ResumeFrom(seed, progress.delivered_records);
-    tests->ResumeFrom(seed);
+    tests->ResumeFrom(seed, progress.test_positions);
   }
   if (!weights.empty()) net->CopyTrainedLayersFrom(weights);
   iteration->Restore(reader);

@@ -50,10 +50,7 @@ WordHash HashOf(const SolverProgress& progress) {
   AddNumbers(std::vector{scale.scale, scale.limit, scale.good_steps, scale.skipped_steps,
                          scale.skipped_in_a_row},
              &hash);
-  for (const auto& [layer, records] : progress.delivered_records) {
-    hash.Add(layer);
-    hash.AddWord(records);
-  }
+  AddToHash(progress.delivered_records, &hash);
   if (progress.averaged_updates > 0) hash.AddWord(static_cast<uint64_t>(progress.averaged_updates));
   // Absent in files of earlier versions, whose checksum must stay valid.
   const BestTest& best = progress.best_test;
@@ -159,12 +156,11 @@ void WriteHdf5State(const SolverProgress& progress, const History& history, Hdf5
     writer.WriteInteger("cortado/averaged_updates", progress.averaged_updates);
     WriteBlobs("cortado/raw_parameter", progress.raw_parameters, &writer);
   }
-  int index = 0;
-  for (const auto& [layer, records] : progress.delivered_records) {
-    // Identified by index, because a layer's name may contain slashes.
-    const std::string group = "cortado/data_cursor/" + std::to_string(index++);
-    writer.WriteString(group + "/layer", layer);
-    writer.WriteInteger(group + "/records", static_cast<int64_t>(records));
+  Store(progress.delivered_records, "cortado", &writer);
+  Store(progress.test_positions, "cortado", &writer);
+  if (!progress.test_positions.empty()) {
+    writer.WriteInteger("cortado/test_checksum",
+                        static_cast<int64_t>(HashOf(progress.test_positions)));
   }
   writer.WriteInteger("cortado/weights_bytes", static_cast<int64_t>(progress.weights.bytes));
   writer.WriteInteger("cortado/weights_hash", static_cast<int64_t>(progress.weights.hash));
@@ -188,11 +184,13 @@ SolverState MakeSolverState(const SolverProgress& progress, const History& histo
   state.set_solver_type(progress.solver_type);
   state.set_net_name(progress.net_name);
   state.set_random_seed(progress.seed);
-  for (const auto& [layer, records] : progress.delivered_records) {
-    DataCursor* cursor = state.add_data_cursor();
-    cursor->set_layer(layer);
-    cursor->set_records(records);
+  Store(progress.delivered_records, &state);
+  for (const TestPosition& test : progress.test_positions) {
+    TestCursor* cursor = state.add_test_cursor();
+    cursor->set_batches(test.batches);
+    Store(test.delivered_records, cursor);
   }
+  if (!progress.test_positions.empty()) state.set_test_checksum(HashOf(progress.test_positions));
   if (!IsDefault(progress.gradient_scale)) {
     GradientScaleState* scale = state.mutable_gradient_scale();
     scale->set_scale(progress.gradient_scale.scale);
@@ -239,6 +237,7 @@ void SnapshotReader::ReadBinary() {
   Take(state);
   // Files of other programs and of earlier versions have neither.
   if (state.has_checksum() || state.has_weights_bytes()) Verify(state.checksum());
+  VerifyTests(state.has_test_checksum() ? state.test_checksum() : 0);
 }
 
 void SnapshotReader::Take(const SolverState& state) {
@@ -254,9 +253,9 @@ void SnapshotReader::Take(const SolverState& state) {
   progress_.net_name = state.net_name();
   progress_.has_seed = state.has_random_seed();
   progress_.seed = state.random_seed();
-  for (const DataCursor& cursor : state.data_cursor()) {
-    progress_.delivered_records[cursor.layer()] = cursor.records();
-  }
+  progress_.delivered_records = DeliveredIn(state);
+  for (const TestCursor& cursor : state.test_cursor())
+    progress_.test_positions.push_back({cursor.batches(), DeliveredIn(cursor)});
   if (state.has_gradient_scale()) {
     const GradientScaleState& scale = state.gradient_scale();
     progress_.gradient_scale = {.scale = scale.scale(),
@@ -337,13 +336,8 @@ void SnapshotReader::ReadHdf5() {
   }
   if (reader.Contains("cortado/tests_since_best"))
     progress_.best_test.tests_since = read_int("cortado/tests_since_best");
-  if (reader.Contains("cortado/data_cursor")) {
-    for (const std::string& index : reader.LinksOf("cortado/data_cursor")) {
-      const std::string group = "cortado/data_cursor/" + index;
-      progress_.delivered_records[reader.ReadString(group + "/layer")] =
-          static_cast<uint64_t>(reader.ReadInteger(group + "/records"));
-    }
-  }
+  progress_.delivered_records = DeliveredIn(reader, "cortado");
+  progress_.test_positions = TestPositionsIn(reader, "cortado");
   if (!reader.Contains("cortado/weights_bytes") && !reader.Contains("cortado/checksum")) {
     return;  // of an earlier version
   }
@@ -354,6 +348,7 @@ void SnapshotReader::ReadHdf5() {
   progress_.solver = reader.ReadString("cortado/solver");
   progress_.net_hash = read_bits("cortado/net_hash");
   Verify(read_bits("cortado/checksum"));
+  VerifyTests(reader.Contains("cortado/test_checksum") ? read_bits("cortado/test_checksum") : 0);
 }
 
 void SnapshotReader::Verify(uint64_t checksum) const {
@@ -362,7 +357,16 @@ void SnapshotReader::Verify(uint64_t checksum) const {
     for (const BlobProto& blob : history_) AddNumbers(ReadBlobDoubles(blob), &hash);
     for (const BlobProto& blob : raw_parameters_) AddNumbers(ReadBlobDoubles(blob), &hash);
   });
-  if (hash.value() != checksum)
+  RequireChecksum(hash.value(), checksum);
+}
+
+void SnapshotReader::VerifyTests(uint64_t checksum) const {
+  if (progress_.test_positions.empty() && checksum == 0) return;
+  RequireChecksum(HashOf(progress_.test_positions), checksum);
+}
+
+void SnapshotReader::RequireChecksum(uint64_t found, uint64_t recorded) const {
+  if (found != recorded)
     throw IoError(file_ + ": is damaged: its checksum is not that of what it holds");
 }
 

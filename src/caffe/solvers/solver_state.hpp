@@ -1,7 +1,6 @@
 // The solver's state as stored in snapshots, which makes a resumed run exact.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "caffe/ops/step_rules.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/solvers/schedule.hpp"
+#include "caffe/solvers/stored_positions.hpp"
 
 namespace caffe {
 
@@ -42,7 +42,9 @@ struct SolverProgress {
   uint64_t net_hash = 0;  // see NetIdentity()
   bool has_seed = false;
   uint64_t seed = 0;
-  std::map<std::string, uint64_t> delivered_records;  // per data layer
+  DeliveredRecords delivered_records;
+  // Per test net; empty before the first test, and in files of earlier versions.
+  std::vector<TestPosition> test_positions;
   ops::StepState gradient_scale;    // of gradient scaling: fields scale to skipped_in_a_row
   std::vector<float> larc_cosines;  // empty without larc_turbo
   BestTest best_test;
@@ -78,6 +80,8 @@ class SnapshotReader {
   void ReadBinary();
   void Take(const SolverState& state);
   void Verify(uint64_t checksum) const;
+  void VerifyTests(uint64_t checksum) const;  // 0 if the file has none
+  void RequireChecksum(uint64_t found, uint64_t recorded) const;
 
   std::string file_;
   SolverProgress progress_;

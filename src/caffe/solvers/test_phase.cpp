@@ -126,12 +126,20 @@ void TestPhase::AddNet(const NetOptions& train, const TestNetDefinition& definit
 
 std::optional<std::vector<TestReport>> TestPhase::Run(const Moment& moment,
                                                       const std::function<bool()>& stops) {
+  if (begun_ != moment.iteration) {
+    begun_ = moment.iteration;
+    before_ = Positions();
+  } else if (is_interrupted_) {
+    MoveTo(before_);
+  }
+  is_interrupted_ = true;
   std::vector<TestReport> reports;
   for (size_t i = 0; i < tests_.size(); ++i) {
     std::optional<TestReport> report = RunOne(i, moment, stops);
     if (!report) return std::nullopt;
     reports.push_back(std::move(*report));
   }
+  is_interrupted_ = false;
   return reports;
 }
 
@@ -148,14 +156,14 @@ std::vector<double> TestPhase::RunBatch(const TestNet& test, uint64_t batch, flo
   TrainingNet net(*test.net);
   const uint64_t records = test.RecordsOf(batch);
   if (!test.epoch || records == test.epoch->batch_size) {
-    *loss = net.Forward(batch);
+    *loss = net.Forward(test.start.batches + batch);
   } else {
     WithContext(
         StrCat("solver: the last batch of the test has ", records, " of ", test.epoch->batch_size,
                " records, because each is scored once where test_iter is not given; choose "
                "a batch_size that divides ",
                test.epoch->records, ", or give test_iter"),
-        [&] { *loss = net.Forward(batch); });
+        [&] { *loss = net.Forward(test.start.batches + batch); });
   }
   return TestRecord(*loss, *test.net);
 }
@@ -268,10 +276,56 @@ TestReport TestPhase::Report(size_t index, int iteration,
   return report;
 }
 
-void TestPhase::ResumeFrom(uint64_t seed) {
+void TestPhase::Describe(int iteration, SolverProgress* progress) const {
+  choice_->Describe(iteration, progress);
+  const std::vector<TestPosition> positions = begun_ == iteration ? before_ : Positions();
+  const bool are_moved = std::ranges::any_of(
+      positions, [](const TestPosition& position) { return position.batches > 0; });
+  if (are_moved) progress->test_positions = positions;
+}
+
+bool TestPhase::AreAt(const std::vector<TestPosition>& positions) const {
+  const std::vector<TestPosition> start(tests_.size());
+  return begun_ < 0 && Positions() == (positions.size() == tests_.size() ? positions : start);
+}
+
+void TestPhase::ResumeFrom(uint64_t seed, const std::vector<TestPosition>& positions) {
   seed_ = seed;
-  for (TestNet& test : tests_) {
-    TrainingNet(*test.net).ResumeFrom(seed, {});
+  begun_ = -1;
+  is_interrupted_ = false;
+  MoveTo(positions);
+}
+
+// The records of an epoch are read from the first.
+TestPosition TestPhase::PositionOf(const TestNet& test) const {
+  if (test.epoch) return {};
+  TestPosition position = {test.start.batches + test.tested,
+                           TrainingNet(*test.net).delivered_records()};
+  // Each rank takes all to have tested as many batches as it has.
+  const auto ranks = static_cast<uint64_t>(context_.parallel.ranks());
+  const auto rank = static_cast<uint64_t>(context_.parallel.rank());
+  const uint64_t own = (test.tested + ranks - 1 - rank) / ranks;
+  if (own == 0) position.delivered_records = test.start.delivered_records;
+  if (own == 0 || own * ranks == test.tested) return position;
+  for (auto& [layer, records] : position.delivered_records) {
+    const auto found = test.start.delivered_records.find(layer);
+    const uint64_t start = found == test.start.delivered_records.end() ? 0 : found->second;
+    records = start + (records - start) / (own * ranks) * test.tested;
+  }
+  return position;
+}
+
+std::vector<TestPosition> TestPhase::Positions() const {
+  std::vector<TestPosition> positions;
+  for (const TestNet& test : tests_) positions.push_back(PositionOf(test));
+  return positions;
+}
+
+void TestPhase::MoveTo(const std::vector<TestPosition>& positions) {
+  for (size_t i = 0; i < tests_.size(); ++i) {
+    TestNet& test = tests_[i];
+    test.start = positions.size() == tests_.size() && !test.epoch ? positions[i] : TestPosition();
+    TrainingNet(*test.net).ResumeFrom(seed_, test.start.delivered_records);
     test.tested = 0;
     test.delivered.clear();
   }

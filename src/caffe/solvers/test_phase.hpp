@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,16 +37,23 @@ class TestPhase {
   // either, otherwise warns, because training does not depend on it.
   std::optional<std::vector<TestReport>> Run(const Moment& moment,
                                              const std::function<bool()>& stops);
-  // Resets the position in the data, as after restoring a snapshot.
-  void ResumeFrom(uint64_t seed);
+
+  // Adds the best test and the positions in the data at `iteration`. A run that resumes there
+  // repeats that iteration's test, so the positions are those before it.
+  void Describe(int iteration, SolverProgress* progress) const;
+  // True if no test has begun and the nets stand at these positions, with none for the beginning.
+  bool AreAt(const std::vector<TestPosition>& positions) const;
+  // Moves to the positions of a snapshot; to the beginning if they are not of these test nets.
+  void ResumeFrom(uint64_t seed, const std::vector<TestPosition>& positions);
 
  private:
   struct TestNet {
     std::shared_ptr<Net> net;
     std::optional<EpochBatches> epoch;  // if each record is scored once
-    uint64_t tested = 0;                // batches tested by all ranks
+    TestPosition start = {};            // of the resumed run
+    uint64_t tested = 0;                // batches tested since by all ranks
     // Position of its data layers after the last test; a caller may have changed it since.
-    std::map<std::string, uint64_t> delivered = {};
+    DeliveredRecords delivered = {};
 
     uint64_t RecordsOf(uint64_t batch) const {
       return epoch ? epoch->RecordsOf(batch % epoch->count()) : 1;
@@ -55,6 +61,9 @@ class TestPhase {
   };
   void AddNet(const NetOptions& train, const TestNetDefinition& definition);
   void BeginEpoch(TestNet* test) const;
+  TestPosition PositionOf(const TestNet& test) const;
+  std::vector<TestPosition> Positions() const;
+  void MoveTo(const std::vector<TestPosition>& positions);
   std::optional<TestReport> RunOne(size_t index, const Moment& moment,
                                    const std::function<bool()>& stops);
   // Returns the record of the batch.
@@ -69,6 +78,9 @@ class TestPhase {
   std::vector<TestNet> tests_;
   std::vector<std::shared_ptr<Net>> nets_;  // the nets of tests_
   std::optional<ModelChoice> choice_;
+  int begun_ = -1;                         // iteration of the last test
+  std::vector<TestPosition> before_ = {};  // positions when it began
+  bool is_interrupted_ = false;            // the last test
 };
 
 }  // namespace caffe
