@@ -14,6 +14,7 @@
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/options.hpp"
+#include "tools/caffe/own_files.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -39,8 +40,7 @@ class Deploy : public Command {
     Require(!ModelFolder::Is(model_), model_,
             ": is a folder; give the net that was trained: ", model_, "/train_val.prototxt");
     Require(!output_.empty(), "--output is missing; give the file to write");
-    Require(force_ || !std::filesystem::exists(output_), output_,
-            ": already exists; give --force to overwrite it");
+    if (!force_) RequireNewFile(output_);
     std::error_code not_there;
     Require(!std::filesystem::equivalent(model_, output_, not_there), output_,
             ": is the net that was trained, which would be lost; give another --output");

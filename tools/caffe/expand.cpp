@@ -11,6 +11,7 @@
 #include "caffe/io/net_files.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/model_folder.hpp"
+#include "tools/caffe/own_files.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -26,8 +27,7 @@ class Expand : public Command {
 
   void Run() override {
     Require(!file_.empty(), "FILE is missing; give the prototxt of a net");
-    Require(output_.empty() || force_ || !std::filesystem::exists(output_), output_,
-            ": already exists; give --force to overwrite it");
+    if (!force_) RequireNewFile(output_);
     std::error_code not_there;
     Require(output_.empty() || !std::filesystem::equivalent(file_, output_, not_there), output_,
             ": is the net to expand, which would be lost; give another --output");

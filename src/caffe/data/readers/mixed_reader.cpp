@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -56,25 +57,26 @@ uint64_t CountUses(std::vector<Part>* parts) {
     epoch_per_weight = std::max(epoch_per_weight, count / part.weight);
     records += count;
   }
-  double sum = 0;
-  for (const Part& part : *parts) sum += std::round(part.weight * epoch_per_weight);
+  std::vector<double> uses;  // rounding may have lost one of a part's records
+  for (const Part& part : *parts) {
+    uses.push_back(std::max(static_cast<double>(part.reader->count()),
+                            std::round(part.weight * epoch_per_weight)));
+  }
+  const double sum = std::accumulate(uses.begin(), uses.end(), 0.0);
   const double most = std::max(kMostRecords, records);
   Require(sum <= most, "data_param: the weights make an epoch of ", sum,
           " records, in which each record is used; ", most,
           " are the most: make the weights more alike");
   Require(records <= std::numeric_limits<uint32_t>::max(), "data_param: ", records,
           " records are too many to mix");
-  uint64_t uses = 0;
   uint32_t first = 0;
-  for (Part& part : *parts) {
-    const uint64_t count = part.reader->count();
-    part.uses =
-        std::max(count, static_cast<uint64_t>(std::llround(part.weight * epoch_per_weight)));
+  for (size_t i = 0; i < parts->size(); ++i) {
+    Part& part = (*parts)[i];
+    part.uses = static_cast<uint64_t>(uses[i]);
     part.first = first;
-    first += static_cast<uint32_t>(count);
-    uses += part.uses;
+    first += static_cast<uint32_t>(part.reader->count());
   }
-  return uses;
+  return static_cast<uint64_t>(sum);
 }
 
 class MixedReader final : public RecordReader {
