@@ -3,8 +3,11 @@
 
   benchmarks/accuracy.py RECIPE [--variants NAME...] [--seeds N...] [--jobs 2] [--build build/cpu-release] [--output FILE]
 
-RECIPE is lenet or cifar10_quick (after examples/mnist/create_mnist.sh, examples/cifar10/create_cifar10.sh), or
-lenet_4096 or cifar10_quick_4096: twice the number of epochs, with batches of 4,096. Each job runs on one thread.
+RECIPE is one of these, each job on one thread:
+  lenet, mnist_rows_lstm, mnist_vit       after examples/mnist/create_mnist.sh
+  cifar10_quick                           after examples/cifar10/create_cifar10.sh
+  cifar10_six                             8 epochs of examples/large_batch, with its databases
+  lenet_4096, cifar10_quick_4096          twice the number of epochs, with batches of 4,096
 Prints JSON: the test accuracies by variant, one per seed, null if the loss became NaN or infinite.
 """
 import argparse
@@ -28,6 +31,13 @@ base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005 lr_policy: "inv" gamma: 0.0001 
 # Both stages of the example in one: the rate falls to a tenth at iteration 4,000.
 CIFAR = """net: "examples/cifar10/cifar10_quick_train_test.prototxt" test_iter: 100 test_interval: 5000
 base_lr: 0.001 momentum: 0.9 weight_decay: 0.004 lr_policy: "multistep" stepvalue: 4000 gamma: 0.1 max_iter: 5000"""
+# One cycle of the rate with AdamW, for 5 and for 3 epochs.
+LSTM = """net: "benchmarks/nets/mnist_rows_lstm.prototxt" type: "AdamW" test_interval: 3000
+base_lr: 0.003 momentum: 0.9 momentum2: 0.999 lr_policy: "onecycle" max_iter: 3000"""
+VIT = """net: "benchmarks/nets/mnist_vit.prototxt" type: "AdamW" test_interval: 1407
+base_lr: 0.002 momentum: 0.9 momentum2: 0.999 weight_decay: 0.05 lr_policy: "onecycle" max_iter: 1407"""
+SIX = """net: "examples/large_batch/train_test.prototxt" test_interval: 3125
+base_lr: 0.1 momentum: 0.9 weight_decay: 0.0005 lr_policy: "onecycle" rise: 0.25 max_iter: 3125"""
 
 
 def large_batch(net, images, epochs, rate, decay, test_iter=100):
@@ -41,6 +51,9 @@ LENET_NET, CIFAR_NET = "examples/mnist/lenet_train_test.prototxt", "examples/cif
 RECIPES = {
     "lenet": (LENET, None),
     "cifar10_quick": (CIFAR, None),
+    "mnist_rows_lstm": (LSTM, None),
+    "mnist_vit": (VIT, None),
+    "cifar10_six": (SIX, None),
     # The rate for batch 64 (0.01) or 100 (0.001), times the growth of the batch.
     "lenet_4096": (large_batch(LENET_NET, 60000, 21, 0.64, 0.0005), 4096),
     "cifar10_quick_4096": (large_batch(CIFAR_NET, 50000, 20, 0.041, 0.004), 4096),
@@ -64,17 +77,20 @@ def train(recipe, variant, seed, build, folder):
     solver, batch = RECIPES[recipe]
     solver_lines, net_lines = VARIANTS[variant]
     net_file = re.search(r'net: "([^"]+)"', solver).group(1)
-    net = net_lines + "\n" + (ROOT / net_file).read_text(encoding="utf-8")
+    net = (ROOT / net_file).read_text(encoding="utf-8")
+    if net_lines:
+        net = net_lines + "\n" + net
     if batch:  # the first batch_size is that of the training data
         net = re.sub(r"batch_size: \d+", f"batch_size: {batch}", net, count=1)
         net = re.sub(r"(data_param \{)", r"\1 shuffle: true", net, count=1)
     stem = folder / f"{variant.replace(' ', '_').replace(',', '')}_{seed}"
-    stem.with_suffix(".net").write_text(net, encoding="utf-8")
+    if net_lines or batch:
+        stem.with_suffix(".net").write_text(net, encoding="utf-8")
+        solver = solver.replace(net_file, str(stem.with_suffix(".net")))
     if "base_lr" in solver_lines:
         solver = re.sub(r"base_lr: \S+", "", solver)
-    text = solver.replace(net_file, str(stem.with_suffix(".net")))
     stem.with_suffix(".solver").write_text(
-        f'{text} {solver_lines} random_seed: {seed} snapshot_after_train: false solver_mode: CPU\n', encoding="utf-8")
+        f'{solver} {solver_lines} random_seed: {seed} snapshot_after_train: false solver_mode: CPU\n', encoding="utf-8")
     start = time.monotonic()
     done = subprocess.run([build / "bin" / "caffe", "train", f"--solver={stem.with_suffix('.solver')}"], cwd=ROOT,
                           capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
