@@ -72,6 +72,11 @@ class CudnnProblemTest : public ::testing::Test {
   const KernelCandidate* candidate_ = nullptr;
 };
 
+TEST_F(CudnnProblemTest, AChipThatIsNotThereHasWhatTheNewestCudnnRequires) {
+  const ChipProperties& chip = static_cast<const CudaDevice&>(*device_).chip();
+  EXPECT_THAT(SerializedForCudnn(chip), HasSubstr("\"memoryBusWidth\":6144,"));
+}
+
 TEST_F(CudnnProblemTest, EqualProblemsAreBuiltOnce) {
   const int64_t before = GpuPlansSoFar().built;
   const Kernel first = Plan({.kernel = 3});

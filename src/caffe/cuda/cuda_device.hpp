@@ -18,7 +18,9 @@ struct ChipProperties {
   int multiprocessors = 0;
   size_t memory_bytes = 0;
   size_t shared_memory_per_block = 0;  // maximum for a kernel
-  DevicePeaks peaks = {};              // only of a described chip
+  // Only of a described chip.
+  int memory_bus_bits = 0;
+  DevicePeaks peaks = {};
 };
 
 class CudaDevice : public Device {

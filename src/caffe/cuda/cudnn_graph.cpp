@@ -7,28 +7,14 @@
 namespace caffe::cuda {
 namespace {
 
-// The properties of a chip in cuDNN's own serialised form, so that its planner decides as it would
-// on that chip.
 std::shared_ptr<fe::DeviceProperties> PropertiesOf(const ChipProperties& chip) {
-  const int version = chip.compute_major * 100 + chip.compute_minor * 10;
-  // Turing's multiprocessors hold half as many threads as the others, Ada's three quarters.
-  const int threads = version < 800 ? 1024 : version > 800 && version < 900 ? 1536 : 2048;
-  const std::string json = StrCat(
-      R"({"deviceName":")", chip.name, R"(","cudaDeviceId":0,"deviceVer":)", version,
-      R"(,"driverVer":)", CUDART_VERSION, R"(,"isTccDriver":0,"l2CacheSize":)", 50 << 20,
-      R"(,"maxCtasPerSM":)", version < 800 ? 16 : 32,
-      R"(,"maxRegistersPerSM":65536,"regsPerBlock":65536,"maxSharedMemoryPerBlock":49152)",
-      R"(,"maxSharedMemoryPerBlockOptin":)", chip.shared_memory_per_block,
-      R"(,"reservedSharedMemoryPerBlock":1024,"maxThreadsPerBlock":1024,"maxThreadsPerSM":)",
-      threads, R"(,"memClockRateKHz":2619000,"smClockRateKHz":1980000,"multiProcessorCount":)",
-      chip.multiprocessors, R"(,"pciDeviceId":0,"supportCoopLaunch":1,"totalGlobalMem":)",
-      chip.memory_bytes, R"(,"warpSize":32,"maxGridSize":[2147483647,65535,65535])",
-      R"(,"maxBlockSize":[1024,1024,64]})");
+  const std::string json = SerializedForCudnn(chip);
   auto properties = std::make_shared<fe::DeviceProperties>();
   fe::error_t error = properties->deserialize(std::vector<uint8_t>(json.begin(), json.end()));
   if (error.is_bad()) {
-    throw Unsupported(StrCat("this cuDNN cannot plan for a chip that is not there: ",
-                             error.get_message(), "; use cuDNN 9.8 or newer"));
+    throw Unsupported(StrCat("cuDNN ", CudnnVersionText(cudnnGetVersion()),
+                             " cannot plan for a chip that is not there: ", error.get_message(),
+                             "; versions 9.8 to 9.28 can"));
   }
   return properties;
 }
@@ -42,6 +28,24 @@ TimedBuffer BufferOf(const std::vector<int64_t>& shape, const std::vector<int64_
 }
 
 }  // namespace
+
+std::string SerializedForCudnn(const ChipProperties& chip) {
+  const int version = chip.compute_major * 100 + chip.compute_minor * 10;
+  // Turing's multiprocessors hold half as many threads as the others, Ada's three quarters.
+  const int threads = version < 800 ? 1024 : version > 800 && version < 900 ? 1536 : 2048;
+  return StrCat(
+      R"({"deviceName":")", chip.name, R"(","cudaDeviceId":0,"deviceVer":)", version,
+      R"(,"driverVer":)", CUDART_VERSION, R"(,"isTccDriver":0,"l2CacheSize":)", 50 << 20,
+      R"(,"maxCtasPerSM":)", version < 800 ? 16 : 32,
+      R"(,"maxRegistersPerSM":65536,"regsPerBlock":65536,"maxSharedMemoryPerBlock":49152)",
+      R"(,"maxSharedMemoryPerBlockOptin":)", chip.shared_memory_per_block,
+      R"(,"reservedSharedMemoryPerBlock":1024,"maxThreadsPerBlock":1024,"maxThreadsPerSM":)",
+      threads, R"(,"memClockRateKHz":2619000,"memoryBusWidth":)", chip.memory_bus_bits,
+      R"(,"smClockRateKHz":1980000,"multiProcessorCount":)", chip.multiprocessors,
+      R"(,"pciDeviceId":0,"supportCoopLaunch":1,"totalGlobalMem":)", chip.memory_bytes,
+      R"(,"warpSize":32,"maxGridSize":[2147483647,65535,65535])",
+      R"(,"maxBlockSize":[1024,1024,64]})");
+}
 
 fe::DataType_t CudnnType(DType type) {
   switch (type) {

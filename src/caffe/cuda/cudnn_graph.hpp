@@ -15,6 +15,10 @@ namespace caffe::cuda {
 
 fe::DataType_t CudnnType(DType type);
 
+// The properties of a chip in cuDNN's own serialised form, so that its planner decides as it would
+// on that chip. Versions before 9.28 ignore memoryBusWidth, which later ones require.
+std::string SerializedForCudnn(const ChipProperties& chip);
+
 using CudnnTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
 // Default alignment of tensors in bytes: engines read and write packs of this size. Every tensor at
