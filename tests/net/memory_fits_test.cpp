@@ -5,6 +5,7 @@
 
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
@@ -47,6 +48,20 @@ TEST(MemoryFitsTest, WeightsCountInTraining) {
   }
   EXPECT_THAT(ErrorText<DeviceError>([&] { testing::NetOf("state { phase: TRAIN }\n" + net); }),
               AllOf(HasSubstr("out of memory: the plan needs"), HasSubstr("parameters")));
+}
+
+// 4 MiB of weights, and a solver that keeps 16 TiB for them.
+TEST(MemoryFitsTest, TheSolverCounts) {
+  NetParameter net;
+  ParseTextProto(
+      "state { phase: TRAIN } "
+      "layer { name: 'data' type: 'Input' top: 'x' input_param { shape { dim: [1, 1024] } } } "
+      "layer { name: 'p' type: 'InnerProduct' bottom: 'x' top: 'y' "
+      "inner_product_param { num_output: 1024 } }",
+      "test", &net);
+  EXPECT_THAT(ErrorText<DeviceError>([&] { Net(net, {.solver_states = 1 << 22}); }),
+              AllOf(HasSubstr("out of memory: the plan needs"), HasSubstr(", solver 164"),
+                    HasSubstr("not even batch_size 1 fits")));
 }
 
 TEST(MemoryFitsTest, ShapesThatDoNotFitAreRefusedAndThoseBeforeStillRun) {

@@ -17,6 +17,10 @@ std::string TextOfSize(int64_t bytes) {
   return text;
 }
 
+std::string Part(const char* name, int64_t bytes) {
+  return bytes == 0 ? "" : name + TextOfSize(bytes);
+}
+
 std::string WhatFits(const MemoryNeed& need, int64_t free_bytes, int64_t batch) {
   if (batch <= 0) return "lower batch_size";
   const int64_t left = std::max<int64_t>(0, free_bytes - need.total() + need.activations);
@@ -32,9 +36,8 @@ std::string MemoryShortage(const MemoryNeed& need, int64_t free_bytes, int64_t b
   if (need.total() <= free_bytes) return "";
   return StrCat("the plan needs ", TextOfSize(need.total()), " (activations and blobs ",
                 TextOfSize(need.activations), ", workspace ", TextOfSize(need.workspace),
-                ", parameters ", TextOfSize(need.persistent),
-                need.reserved == 0 ? "" : ", drivers and libraries about ",
-                need.reserved == 0 ? "" : TextOfSize(need.reserved), ") but ",
+                ", parameters ", TextOfSize(need.persistent), Part(", solver ", need.solver),
+                Part(", drivers and libraries about ", need.reserved), ") but ",
                 TextOfSize(free_bytes), " are free; ", WhatFits(need, free_bytes, batch));
 }
 

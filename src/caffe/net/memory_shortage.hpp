@@ -12,7 +12,8 @@ struct MemoryNeed {
   int64_t workspace = 0;
   int64_t persistent = 0;  // parameters, gradients, states
   int64_t reserved = 0;    // for drivers and libraries, an estimate
-  int64_t total() const { return activations + workspace + persistent + reserved; }
+  int64_t solver = 0;      // its history
+  int64_t total() const { return activations + workspace + persistent + reserved + solver; }
 };
 
 // Empty if the need fits into the free memory. Otherwise one sentence: what is needed for what,

@@ -78,14 +78,17 @@ int64_t NetMemory::PersistentBytes(const Graph& graph) {
 void NetMemory::CheckFits(const NetSource& source, const Graph& graph) {
   const std::optional<size_t> free = source.device->FreeBytes();
   if (!free) return;
-  const PlanMemory memory = MemoryOf(graph, 0);
   // A net for inference takes memory for weights when it first runs, and may get another net's.
   const bool trains = source.param.state().phase() == TRAIN;
+  const PlanMemory memory = MemoryOf(graph, trains ? source.options.solver_states : 0);
   const int64_t weights = trains ? memory.parameters + memory.gradients + memory.states : 0;
   const size_t reserved = ReservedBytes(*source.device, source.options.ranks);
   Check(source,
-        {memory.activations + memory.outputs, memory.workspace, weights,
-         static_cast<int64_t>(reserved)},
+        {.activations = memory.activations + memory.outputs,
+         .workspace = memory.workspace,
+         .persistent = weights,
+         .reserved = static_cast<int64_t>(reserved),
+         .solver = memory.solver_state},
         static_cast<int64_t>(*free), BatchOf(graph));
 }
 
