@@ -2,7 +2,6 @@
 import pytest
 
 from caffe.studio.commands import _complaint
-from caffe.studio.pages.run import resume_words
 
 
 @pytest.mark.parametrize("text, said", [
@@ -13,19 +12,3 @@ from caffe.studio.pages.run import resume_words
     ("Traceback\n  line\nValueError: bad", "ValueError: bad"), ("", "")])
 def test_messages(text, said):
     assert _complaint(text) == said
-
-
-def test_how_a_run_is_resumed(tmp_path):
-    folder = tmp_path / "my model"
-    folder.mkdir()
-    (folder / "solver.prototxt").touch()
-    words = lambda command, place=folder: resume_words({"command": command, "folder": str(place)})  # noqa: E731
-    assert words("caffe train --solver=solver.prototxt") == ["train", "--solver=solver.prototxt", "--auto_resume"]
-    for snapshot in ("--snapshot=x.solverstate", "-snapshot=x.solverstate", "--snapshot x.solverstate", "-snapshot x.solverstate"):
-        assert words(f"caffe train --solver=s {snapshot} --gpu=0") == ["train", "--solver=s", "--gpu=0", "--auto_resume"]
-    assert words("/opt/bin/caffe train --solver=s --snapshot_after=3 --auto_resume") == ["train", "--solver=s", "--snapshot_after=3", "--auto_resume"]
-    (folder / "deploy.prototxt").touch()
-    for named in ("'my model'", "'../there/my model/'", "'--solver=my model'"):
-        assert words(f"caffe train --precision=bf16 {named}") == ["train", "--precision=bf16", ".", "--auto_resume"]
-    for command in ("", "caffe", "caffe test --model=m", "/usr/bin/python3 train.py", "python3 train", "caffe train 'cut"):
-        assert words(command) == []

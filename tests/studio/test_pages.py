@@ -2,6 +2,7 @@
 import json
 import re
 import shutil
+import subprocess
 
 import pytest
 from playwright.sync_api import expect
@@ -131,8 +132,14 @@ def test_from_photographs_to_a_model(page, root):
     screen.get_by_role("tab", name="Log").click()
     expect(screen.get_by_role("log")).to_contain_text("Optimization Done.")
     screen.get_by_role("button", name="Resume").click()
+    expect(screen.get_by_role("dialog")).to_contain_text("Raise max_epoch to continue from its newest snapshot; it is 6 now.")
+    screen.get_by_label("max_epoch").fill("7")
+    screen.get_by_role("button", name="Train further").click()
     page.open("/jobs")
     expect(screen.locator(".panel").filter(has_text="train figures_model/runs/1").get_by_text("done", exact=True)).to_be_visible()
+    page.open("/runs/figures_model/runs/1")
+    screen.get_by_role("tab", name="Sessions").click()
+    expect(screen.get_by_text("session 2:")).to_be_visible()
     shutil.copy(root / "figures" / "disc" / "00.png", root / "figures" / "disc" / "new.png")
     page.open("/data/figures")
     screen.get_by_text("Versions", exact=True).click()
@@ -179,20 +186,56 @@ def test_an_archive_that_is_refused(page, root):
     assert not (root / "broken").exists()
 
 
-def test_a_sweep(page, root):
-    """Queues a sweep of a model, and opens one of its trials."""
-    if browser.PROGRAM is None:
-        pytest.skip("caffe_tool is not built")
-    pytest.importorskip("optuna")
+@pytest.fixture
+def line(root):
+    """A model that trains in a moment."""
     model = root / "line"
     model.mkdir()
-    (model / "solver.prototxt").write_text('net: "train_val.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 8 display: 0 test_interval: 4 test_iter: 1')
+    (model / "solver.prototxt").write_text('net: "train_val.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 8 display: 4 test_interval: 4 test_iter: 1\n'
+                                           'snapshot_prefix: "snapshots/line"')
     (model / "deploy.prototxt").write_text('layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 2 } } }')
     (model / "train_val.prototxt").write_text("""
         layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
           shape { dim: 4 dim: 2 } shape { dim: 4 dim: 1 } data_filler { value: 0.5 } data_filler { value: 1 } } }
         layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 1 } }
         layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }""")
+    yield model
+    shutil.rmtree(model)
+
+
+def contents(folder):
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_copied_runs_leave_the_original_alone(page, root, line):
+    """A run that was copied alone names the original. One that was copied with its model trains there, for longer."""
+    if browser.PROGRAM is None:
+        pytest.skip("caffe_tool is not built")
+    subprocess.run([browser.PROGRAM, "train", "line"], cwd=root, check=True, capture_output=True)
+    shutil.copytree(line / "runs" / "1", root / "alone")
+    shutil.copytree(line, root / "twin")
+    before = contents(line)
+    screen = page.page
+    for button in ("Resume", "Stop"):
+        page.open("/runs/alone")
+        screen.get_by_role("button", name=button).click()
+        expect(screen.get_by_role("dialog")).to_contain_text("is a copy, or was moved")
+        expect(screen.get_by_role("link", name="Open line/runs/1")).to_have_attribute("href", "/runs/line/runs/1")
+    page.open("/runs/twin/runs/1")
+    screen.get_by_role("button", name="Resume").click()
+    expect(screen.get_by_label("max_iter")).to_have_value("16")
+    screen.get_by_role("button", name="Train further").click()
+    expect(screen.get_by_text("iteration 16 of 16")).to_be_visible()
+    assert contents(line) == before and (root / "twin" / "snapshots" / "line_iter_16.solverstate").exists()
+    for name in ("alone", "twin"):
+        shutil.rmtree(root / name)
+
+
+def test_a_sweep(page, line):
+    """Queues a sweep of a model, and opens one of its trials."""
+    if browser.PROGRAM is None:
+        pytest.skip("caffe_tool is not built")
+    pytest.importorskip("optuna")
     screen = page.page
     page.open("/sweeps")
     screen.get_by_label("Model").click()

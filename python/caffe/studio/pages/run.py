@@ -1,6 +1,5 @@
 """One run: its curves, plan, definitions and sessions; stop, snapshot and resume."""
 import os
-import shlex
 import signal
 import time
 from urllib.parse import quote
@@ -11,11 +10,13 @@ from nicegui import ui
 from ...runs.plan import read_plan
 from ...runs.processes import is_alive
 from .. import charts, drawing
+from ..resuming import require_own
 from ..storage import end_of
 from ..workspace import files_like
 from . import page
 from .errors import every, failure, shown_here
 from .removing import remove_button
+from .resuming import refused, resume_button
 
 _EVERY = 2  # seconds
 _MOST_BEST = 10
@@ -39,41 +40,6 @@ def time_left(one):
 
 def _clock(seconds):
     return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
-
-
-def _without(words, flag):
-    """The words of a command without a flag and its value: --flag=VALUE or --flag VALUE."""
-    kept, words = [], iter(words)
-    for word in words:
-        name, _, value = word.partition("=")
-        if not word.startswith("-") or name.lstrip("-") != flag:
-            kept.append(word)
-        elif name == word:
-            next(words, None)
-    return kept
-
-
-def resume_words(session):
-    """The words after `caffe` that continue a session from its newest snapshot, run in its folder; [] if it is not known to be one of
-    `caffe train`."""
-    try:
-        program, *words = shlex.split(str(session.get("command", ""))) or [""]
-    except ValueError:  # an open quote: the command was cut
-        return []
-    if os.path.basename(program) != "caffe" or words[:1] != ["train"]:
-        return []
-    words = _without(words, "snapshot")  # it has been passed, and --auto_resume finds the newest one
-    if "--auto_resume" not in words:
-        words.append("--auto_resume")
-    folder = str(session.get("folder", ""))
-    if os.path.exists(os.path.join(folder, "deploy.prototxt")) and os.path.exists(os.path.join(folder, "solver.prototxt")):
-        # A model's folder, which the command has named from elsewhere, and in which it then ran.
-        for index, word in enumerate(words[1:], 1):
-            name = word.partition("=")[2] if word.lstrip("-").startswith("solver=") else word
-            if not name.startswith("-") and os.path.basename(os.path.normpath(name)) == os.path.basename(folder):
-                words[index] = "."
-                break
-    return words
 
 
 def best_of(series):
@@ -149,28 +115,23 @@ async def show(studio, name):
 
 
 def _buttons(studio, one):
-    def send(number, what):
+    async def send(number, what):
+        with refused(studio):
+            await threads.io_bound(require_own, one)
+            signal_to(number, what)
+
+    def signal_to(number, what):
         if is_alive(one.session) and one.state == "running" and one.session.get("host") == os.uname().nodename:
             os.kill(int(one.session["process"]), number)
             ui.notify(what)
         else:
             ui.notify("The training does not run on this machine.", type="warning")
 
-    async def resume():
-        words = resume_words(one.session)
-        if one.state == "running" or not words:
-            ui.notify("It runs already." if one.state == "running" else "The run does not say by which `caffe train` it was started.", type="warning")
-            return
-        job = studio.jobs.add("train", f"train {name}", [studio.program, *words], str(one.session.get("folder", studio.workspace.root)), f"/runs/{quote(name)}")
-        ui.notify(f"Job {job.id} is queued.")
-
-    name = studio.workspace.relative(one.folder)
-    buttons = ui.row().classes("items-center")
-    with buttons:
+    with ui.row().classes("items-center"):
         ui.button("Snapshot", on_click=lambda: send(signal.SIGHUP, "A snapshot follows the iteration.")).props("dense flat no-caps")
         ui.button("Stop", on_click=lambda: send(signal.SIGINT, "It stops after the iteration, with a snapshot.")).props("dense flat no-caps")
-        ui.button("Resume", on_click=resume).props("dense flat no-caps")
-        remove_button(studio, name, "/")
+        resume_button(studio, one)
+        remove_button(studio, studio.workspace.relative(one.folder), "/")
 
 
 def _curves(one):
