@@ -15,6 +15,7 @@ from caffe._listening import local_hosts
 from caffe.studio.server import Jobs, Studio, Workspace, make_app
 
 LIMIT = 300_000  # milliseconds, which only end a test that hangs
+ALL_COLUMNS = {"width": 6000, "height": 860}  # of a window; the table of runs makes only those that can be seen
 _BUILT = pathlib.Path(caffe.__file__).resolve().parents[2] / "bin" / "caffe"
 PROGRAM = os.environ.get("CAFFE_PROGRAM") or (str(_BUILT) if _BUILT.exists() else None)
 

@@ -3,6 +3,7 @@ import json
 import re
 import shutil
 import subprocess
+import threading
 
 import pytest
 from playwright.sync_api import expect
@@ -72,6 +73,61 @@ def test_every_page_is_reached_by_keys(page):
         link.focus()
         screen.keyboard.press("Enter")
         expect(screen.get_by_role("navigation", name="Pages").locator("[aria-current=page]")).to_have_text(name)
+
+
+def test_the_table_is_used_by_keys(page):
+    """Enter opens the run of any cell, but edits tags and notes."""
+    screen = page.page
+    cell = screen.locator('[row-id="runs/second"] [col-id="state"]')
+    cell.click()
+    screen.keyboard.press("Enter")
+    expect(screen.get_by_role("tab", name="Curves")).to_be_visible()
+    assert screen.url == page.address + "/runs/runs/second"
+    page.open("/")
+    screen.set_viewport_size(browser.ALL_COLUMNS)
+    note = screen.locator('[row-id="runs/second"] [col-id="note"]')
+    note.click()
+    screen.keyboard.press("Enter")
+    screen.keyboard.type("by keys")
+    screen.keyboard.press("Enter")
+    expect(note).to_have_text("by keys")
+    assert screen.url == page.address + "/"
+
+
+def test_the_focus_stays_near_a_button_that_is_replaced(page, root, still):
+    jobs = [still.jobs.add("train", f"job {name}", ["true"], str(root)) for name in ("one", "two", "three")]
+    screen = page.page
+    page.open("/jobs")
+    line = screen.locator(".panel").filter(has_text="job two")
+    for button, after in (("Pause", "Go on"), ("Go on", "Pause")):
+        line.get_by_role("button", name=button).focus()
+        screen.keyboard.press("Enter")
+        expect(line.get_by_role("button", name=after)).to_be_focused()
+    with screen.expect_navigation():
+        screen.keyboard.press("Shift+Tab")  # back to the link of the line
+        screen.keyboard.press("Enter")
+    assert screen.url == f"{page.address}/jobs/{jobs[1].id}"
+    for job in jobs:
+        still.jobs.stop(job.id, "cancel")
+
+
+def test_the_focus_comes_back_to_a_button_that_was_disabled(page, root, studio, monkeypatch):
+    for kind in ("cat", "dog"):
+        (root / "few" / kind).mkdir(parents=True)
+        shutil.copy(root.parent / "one.png", root / "few" / kind / "one.png")
+    seen, record = threading.Event(), studio[1].versions.record
+    monkeypatch.setattr(studio[1].versions, "record", lambda *words: seen.wait() and record(*words))
+    screen = page.page
+    page.open("/data/few")
+    screen.get_by_text("Versions", exact=True).click()
+    button = screen.get_by_role("button", name="Look for changes")
+    button.focus()
+    screen.keyboard.press("Enter")
+    expect(button).to_be_disabled()
+    seen.set()
+    expect(screen.get_by_text("The set is at version 1.")).to_be_visible()
+    expect(button).to_be_focused()
+    shutil.rmtree(root / "few")
 
 
 def test_from_photographs_to_a_model(page, root):

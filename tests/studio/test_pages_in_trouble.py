@@ -11,7 +11,6 @@ import browser
 from samples import write_run
 
 expect.set_options(timeout=browser.LIMIT)
-ALL_COLUMNS = {"width": 6000, "height": 860}  # the table makes only those that can be seen
 
 
 def test_a_table_that_was_opened_before_the_runs(page, root):
@@ -21,7 +20,7 @@ def test_a_table_that_was_opened_before_the_runs(page, root):
     for folder in runs:
         folder.rename(aside / folder.name)
     screen = page.page
-    screen.set_viewport_size(ALL_COLUMNS)
+    screen.set_viewport_size(browser.ALL_COLUMNS)
     page.open("/")
     expect(screen.get_by_text("No run yet")).to_be_visible()
     write_run(root / "late", {"rare_figure": 0.25})
@@ -118,7 +117,7 @@ def test_a_defect_is_one_sentence(page, studio, monkeypatch, caplog):
 def test_a_full_disk(page, root, model, studio, full_disk, monkeypatch):
     """Nothing that is entered is lost without a word, and the queue goes on afterwards."""
     screen = page.page
-    screen.set_viewport_size(ALL_COLUMNS)
+    screen.set_viewport_size(browser.ALL_COLUMNS)
     monkeypatch.setattr(studio[1].jobs, "slots", 0)
     studio[1].jobs.add("x", "queued before", ["true"], str(root))
     with full_disk():

@@ -10,6 +10,7 @@ from nicegui import ui
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from ..messages import shown
+from . import focus
 from .errors import notify_of_handlers, shown_here
 
 
@@ -60,7 +61,7 @@ def _add(one, studio):
 
 async def _within_frame(one, studio, values):
     """The page with the menu, and errors as text on it."""
-    ui.add_head_html("<style>" + _STYLE + "</style>")
+    ui.add_head_html("<style>" + _STYLE + "</style>" + focus.SCRIPT)
     ui.dark_mode(None)
     with ui.header(elevated=False).classes("items-center q-py-xs bar"):
         ui.link("Cortado", "/").classes("brand")

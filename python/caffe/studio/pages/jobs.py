@@ -22,22 +22,35 @@ def show(studio):
     with ui.row().classes("items-center"):
         ui.label("Jobs").classes("title")
         ui.label(f"{studio.jobs.slots} at a time. They go on when the studio ends.").classes("soft")
+    trouble = ui.column().classes("w-full")
+    empty = ui.label("Nothing is queued.").classes("soft")
     place = ui.column().classes("w-full")
-    seen = {}
+    seen, lines = {}, {}  # by job; a line of the page stays the same element, for the focus in it
 
     def refresh():
-        found = [(job, _shown(job, state)) for job, state in reversed(studio.jobs.all())]
-        if seen.get("shown") == (found, studio.trouble):
-            return
-        seen["shown"] = (found, studio.trouble)
-        place.clear()
-        with place:
+        if seen.get("trouble") != studio.trouble:
+            seen["trouble"] = studio.trouble
+            trouble.clear()
             if studio.trouble:
-                failure(f"The queue waits, because no job can be started: {studio.trouble}")
-            if not found:
-                ui.label("Nothing is queued.").classes("soft")
-            for job, state in found:
-                _line(studio, job, state, refresh)
+                with trouble:
+                    failure(f"The queue waits, because no job can be started: {studio.trouble}")
+        found = {job.id: (job, _shown(job, state)) for job, state in studio.jobs.all()}
+        for identity in lines.keys() - found.keys():
+            lines.pop(identity).delete()
+        for identity, shown in found.items():
+            if identity not in lines:
+                with place:
+                    lines[identity] = ui.row().classes("items-center w-full panel no-wrap")
+            elif seen.get(identity) == shown:
+                continue
+            seen[identity] = shown
+            lines[identity].clear()
+            with lines[identity]:
+                _line(studio, *shown, refresh)
+        for index, identity in enumerate(reversed(found)):
+            if place.default_slot.children[index] is not lines[identity]:
+                lines[identity].move(target_index=index)
+        empty.set_visibility(not found)
 
     refresh()
     every(_EVERY, refresh)
@@ -48,24 +61,23 @@ def _line(studio, job, state, refresh):
         what(job.id, *values)
         refresh()
 
-    with ui.row().classes("items-center w-full panel no-wrap"):
-        ui.icon(_ICONS[state]).props(f'aria-label="{state}"')
-        ui.link(job.title, f"/jobs/{job.id}")
-        ui.badge(state)
-        if state == "failed":
-            ui.label(studio.jobs.reason(job))
-        ui.label(datetime.datetime.fromtimestamp(job.made).strftime("%Y-%m-%d %H:%M")).classes("soft")
-        if job.result:
-            ui.link("result", job.result)
-        ui.space()
-        if state in ("queued", "running"):
-            if job.resume or job.kind == "train":
-                ui.button("Pause", on_click=lambda: act(studio.jobs.stop, "pause")).props("dense flat no-caps")
+    ui.icon(_ICONS[state]).props(f'aria-label="{state}"')
+    ui.link(job.title, f"/jobs/{job.id}")
+    ui.badge(state)
+    if state == "failed":
+        ui.label(studio.jobs.reason(job))
+    ui.label(datetime.datetime.fromtimestamp(job.made).strftime("%Y-%m-%d %H:%M")).classes("soft")
+    if job.result:
+        ui.link("result", job.result)
+    ui.space()
+    if state in ("queued", "running"):
+        if job.resume or job.kind == "train":
+            ui.button("Pause", on_click=lambda: act(studio.jobs.stop, "pause")).props("dense flat no-caps")
+        ui.button("Cancel", on_click=lambda: act(studio.jobs.stop, "cancel")).props("dense flat no-caps")
+    elif state in ("paused", "failed", "cancelled"):
+        ui.button("Go on", on_click=lambda: act(studio.jobs.go_on)).props("dense flat no-caps")
+        if state == "paused":
             ui.button("Cancel", on_click=lambda: act(studio.jobs.stop, "cancel")).props("dense flat no-caps")
-        elif state in ("paused", "failed", "cancelled"):
-            ui.button("Go on", on_click=lambda: act(studio.jobs.go_on)).props("dense flat no-caps")
-            if state == "paused":
-                ui.button("Cancel", on_click=lambda: act(studio.jobs.stop, "cancel")).props("dense flat no-caps")
 
 
 @page("/jobs/{identity}")

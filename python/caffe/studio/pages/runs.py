@@ -13,12 +13,15 @@ from .errors import every, shown_here
 _EVERY = 6  # seconds
 _SHOWN_FIRST = ("test/accuracy", "test/detection_eval", "test/loss", "train/smoothed_loss")
 
-_LINK = """p => {
+_ADDRESS = "'/runs/' + p.data.run.split('/').map(encodeURIComponent).join('/')"
+_LINK = f"""p => {{
     const link = document.createElement('a');
     link.textContent = p.value;
-    link.href = '/runs/' + p.value.split('/').map(encodeURIComponent).join('/');
+    link.href = {_ADDRESS};
     return link;
-}"""
+}}"""
+# Enter in a cell opens the run, or edits the cell where that is possible.
+_KEY = f"p => {{ if (p.event.key === 'Enter' && !p.colDef.editable) window.location.href = {_ADDRESS}; }}"
 
 
 def _row(studio, summary, notes):
@@ -91,7 +94,7 @@ async def show(studio):
     grid = ui.aggrid({
         "columnDefs": _columns(rows), "rowData": rows, "rowSelection": {"mode": "multiRow", "enableClickSelection": False},
         "selectionColumnDef": {"pinned": "left", "width": 44},
-        "defaultColDef": {"sortable": True, "resizable": True, "floatingFilter": False}, ":getRowId": "p => p.data.id",
+        "defaultColDef": {"sortable": True, "resizable": True, "floatingFilter": False}, ":getRowId": "p => p.data.id", ":onCellKeyDown": _KEY,
         "suppressFieldDotNotation": True, "animateRows": False, "ensureDomOrder": True}, auto_size_columns=False).classes("w-full").style("height: 24rem")
     comparison = ui.column().classes("w-full")
     search.on_value_change(lambda event: grid.run_grid_method("setGridOption", "quickFilterText", event.value or ""))
