@@ -7,6 +7,7 @@ from urllib.parse import quote
 import prometheus_client as prometheus
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 
 from .. import Error, InvalidArgument, IoError, __version__
@@ -14,11 +15,13 @@ from . import tensors
 from .admission import Admission
 from .answers import JsonAnswer, Refusal
 from .batcher import Batcher, QueueFull
+from .encodings import encoding_of, expanded
 from .images import ImageQuestion
 from .metrics import Metrics
 
 _EXTENSIONS = ["binary_tensor_data", "classification", "model_repository"]
 _LENGTH = "Inference-Header-Content-Length"
+_LEAST_COMPRESSED = 32 << 10  # bytes of an answer; clients on the same machine ask for compression, too, but smaller answers come faster plain
 _MOST_DIGITS = 40  # Python refuses to read thousands
 
 
@@ -72,6 +75,7 @@ class Server:
         self.app.add_exception_handler(Refusal, lambda request, refusal: refusal.answer())
         self.app.add_exception_handler(404, lambda request, error: Refusal(404, f"there is nothing at {request.url.path}").answer())
         self.app.add_exception_handler(405, lambda request, error: Refusal(405, f"{request.url.path} does not take {request.method}").answer())
+        self.app.add_middleware(GZipMiddleware, minimum_size=_LEAST_COMPRESSED, compresslevel=1)
         self.app.add_middleware(Admission, token=token, hosts=hosts)
         self._add_routes()
 
@@ -182,8 +186,9 @@ class Server:
         return JsonAnswer(question.answer(await self._compute(model, inputs, 1, request), place, top, threshold))
 
     async def _body(self, request):
-        """The bytes of a request. Raises Refusal if there are too many, or if they take too long."""
-        limit = self._limits.body
+        """The bytes of a request, expanded if the client has compressed them. Raises Refusal if there are too many, or if they take too
+        long."""
+        limit, encoding = self._limits.body, encoding_of(request.headers)
         too_large = Refusal(413, f"the request has more than {limit} bytes, which is the limit (--max_request_mb)")
         announced = request.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > limit:
@@ -199,11 +204,12 @@ class Server:
             return b"".join(parts)
 
         try:
-            return await asyncio.wait_for(read(), self._limits.read_seconds)
+            body = await asyncio.wait_for(read(), self._limits.read_seconds)
         except asyncio.TimeoutError:
             raise Refusal(408, f"the request took more than {self._limits.read_seconds:g} s to arrive") from None
         except ClientDisconnect:
             raise Refusal(400, "the request ended in its middle") from None
+        return await asyncio.to_thread(expanded, body, encoding, limit) if encoding else body
 
     async def _compute(self, model, inputs, count, request):
         """The arrays of an answer. What nobody waits for any more is not computed."""
