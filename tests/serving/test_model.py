@@ -77,7 +77,7 @@ def test_a_net_for_training_is_refused(tmp_path):
 
 
 def test_answers_are_not_random(files):
-    with pytest.raises(caffe.InvalidArgument, match="--weights is missing"):
+    with pytest.raises(caffe.InvalidArgument, match="has no weights, so that answers would be random; give --weights=FILE.caffemodel"):
         Model("net", files[0], "")
 
 

@@ -10,7 +10,7 @@ from .._output import run_command, start_log
 from .._packages import missing
 from ..class_names import read_names
 from ..deployment import read_model_info
-
+from .weights import weights_of
 
 _LEAST_CONNECTIONS = 1024  # that may be open, busy or not
 _PARTS = ("model", "net", "weights", "labels", "info")  # name, net, weights, class names and preprocessing of a model
@@ -50,21 +50,31 @@ def _use(gpu):
         set_device(gpu)
 
 
+def _models(options):
+    """The Model objects that the options name. Raises InvalidArgument, and what Model raises."""
+    from .model import Model
+
+    given = list(zip(*(getattr(options, part) for part in _PARTS)))
+    names = [name for name, *_ in given]
+    for name in names:
+        if not name or "/" in name:
+            raise InvalidArgument(f"a model's name is '{name}', which has no address; give another one, as in caffe serve cats=a_model")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        nets = " and ".join(net for name, net, *_ in given if name == twice)
+        raise InvalidArgument(f"{nets} have the same name, '{twice}'; give names, as in caffe serve cats=a_model dogs=b_model")
+    return [Model(name, net, weights_of(net, weights), max_batch=options.max_batch, precision=options.precision,
+                  labels=read_names(labels) if labels else (), info=read_model_info(info) if info else None, pads=options.gpu is not None)
+            for name, net, weights, labels, info in given]
+
+
 def _run(options):
     uvicorn, limits_of, server_of, protocol_of = _libraries()
     from .batcher import Batcher
-    from .model import Model
 
     listening = listen(options.host, options.port)
     _use(options.gpu)
-    models = [Model(name, net, weights, max_batch=options.max_batch, precision=options.precision, labels=read_names(labels) if labels else (),
-                    info=read_model_info(info) if info else None, pads=options.gpu is not None) for name, net, weights, labels, info
-              in zip(*(getattr(options, part) for part in _PARTS))]
-    for model in models:
-        if not model.name or "/" in model.name:
-            raise InvalidArgument(f"a model's name is '{model.name}', which has no address; give another one, as in caffe serve cats=a_model")
-    if len({model.name for model in models}) < len(models):
-        raise InvalidArgument("two models have the same name; give names, as in caffe serve cats=a_model dogs=b_model")
+    models = _models(options)
 
     def start(model, observe):
         return Batcher(model, instances=options.instances, max_queue=options.max_queue, max_delay=options.max_delay_ms / 1000,

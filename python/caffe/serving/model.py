@@ -79,8 +79,8 @@ class Model:
         if not self._net.inputs:
             raise InvalidArgument(f"{definition}: has no inputs, so it is not a net for inference; make one: caffe deploy {shlex.quote(os.fspath(definition))}")
         if self._net.params and not weights and not any(layer.blobs for layer in self._net.definition.layer):
-            raise InvalidArgument(f"{definition}: --weights is missing, so that answers would be random; give the .caffemodel of this net, "
-                                  "or a model's folder")
+            raise InvalidArgument(f"{definition}: has no weights, so that answers would be random; give --weights=FILE.caffemodel, name that file "
+                                  f"{os.path.splitext(definition)[0]}.caffemodel, or give a model's folder")
         self.info = caffe_pb2.ModelInfo()
         for over in (info, model_info(weights) if weights else None, self._net.definition.model_info):
             _replace(self.info, over)
