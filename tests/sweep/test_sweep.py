@@ -1,6 +1,7 @@
 """Sweeps of a small solver, with the program."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -133,6 +134,12 @@ def test_an_output_with_a_loss_weight_is_made_small(place):
 def test_a_field_without_its_condition_is_not_set(place):
     assert sweep("solver.prototxt", "type=AdaGrad,SGD", "momentum=0.5,0.9 if type=SGD", "--pruner=none") == 0
     assert sorted(len(chosen) for *_, chosen in results()) == [1, 2, 2]
+    page = (place / "sweep" / "sweep.html").read_text()
+    lines = re.findall(r'<polyline class="trial" points="([^"]*)"[^>]*><title>([^<]*)</title>', page)
+    heights = {title.partition(": ")[2].rpartition(",")[0]: float(points.split()[1].partition(",")[2]) for points, title in lines}
+    unset = heights.pop("type AdaGrad, momentum not set")
+    assert len(heights) == 2 and all(len(points.split()) == 3 for points, _ in lines)
+    assert unset > max(heights.values()) and f'y="{unset + 4:g}">not set</text>' in page and page.count(">not set</text>") == 1
 
 
 def test_a_sweep_keeps_its_precision_and_its_net(place, capsys):

@@ -9,6 +9,7 @@ from .._page import render
 from .report import _text, rows
 
 _WIDTH, _HEIGHT, _TOP, _BOTTOM, _SIDE = 960, 320, 44, 26, 60
+_NOT_SET = 0.15  # share of an axis that separates trials without its field from the least value
 
 
 def write_page(study, file):
@@ -22,27 +23,36 @@ def write_page(study, file):
 
 
 class _Axis:
-    """Maps the values of a field to places from 0 at the bottom to 1."""
+    """Maps the values of a field to places from 0 at the bottom to 1. Trials whose condition does not set the field, with the value None,
+    have a place of their own at the bottom."""
 
     def __init__(self, name, x, values, distribution):
         self.name, self.x = name, x
+        self._least = _NOT_SET if None in values else 0
         self._is_log = bool(getattr(distribution, "log", False))
+        self._places = None
         if isinstance(distribution, optuna.distributions.CategoricalDistribution):
             choices = list(distribution.choices)
             self._places = {choice: (index + 0.5) / len(choices) for index, choice in enumerate(choices)}
-            self.ticks = [(self._places[choice], str(choice)) for choice in choices]
-            return
-        self._places = None
-        finite = [value for value in values if value is not None]
-        self._low, self._high = (distribution.low, distribution.high) if distribution else (min(finite, default=0), max(finite, default=1))
-        self.ticks = [(share, f"{self._value(share):.3g}") for share in (0, 0.25, 0.5, 0.75, 1)]
+            ticks = [(self._places[choice], str(choice)) for choice in choices]
+        else:
+            finite = [value for value in values if value is not None]
+            self._low, self._high = (distribution.low, distribution.high) if distribution else (min(finite, default=0), max(finite, default=1))
+            ticks = [(share, f"{self._value(share):.3g}") for share in (0, 0.25, 0.5, 0.75, 1)]
+        self.ticks = [(self._raised(share), label) for share, label in ticks] + ([(0, "not set")] if self._least else [])
 
     def _value(self, share):
         if self._is_log:
             return math.exp(math.log(self._low) + share * (math.log(self._high) - math.log(self._low)))
         return self._low + share * (self._high - self._low)
 
+    def _raised(self, share):
+        return self._least + (1 - self._least) * share
+
     def place(self, value):
+        return 0 if value is None else self._raised(self._share(value))
+
+    def _share(self, value):
         if self._places is not None:
             return self._places.get(value, 0)
         if self._high == self._low:
@@ -64,13 +74,13 @@ class _Plot:
         kinds = [(parameter.field, parameter.distribution) for parameter in study.parameters] + [(study.definition.metric, None)]
         gap = (_WIDTH - 2 * _SIDE) / max(1, len(kinds) - 1)
         shown = [row for row in found if row["value"] is not None and math.isfinite(row["value"])]
-        cells = [{**row["values"], study.definition.metric: row["value"]} for row in shown]
-        self.axes = [_Axis(name, round(_SIDE + index * gap, 1), [cell.get(name) for cell in cells], kind)
+        cells = [{**dict.fromkeys(name for name, _ in kinds), **row["values"], study.definition.metric: row["value"]} for row in shown]
+        self.axes = [_Axis(name, round(_SIDE + index * gap, 1), [cell[name] for cell in cells], kind)
                      for index, (name, kind) in enumerate(kinds)]
         values = sorted((row["value"] for row in shown), reverse=not study.definition.falls)
         self.lines = []
         for row, cell in reversed(list(zip(shown, cells))):  # the best on top
-            points = " ".join(f"{axis.x},{axis.y(axis.place(cell[axis.name]))}" for axis in self.axes if axis.name in cell)
+            points = " ".join(f"{axis.x},{axis.y(axis.place(cell[axis.name]))}" for axis in self.axes)
             rank = values.index(row["value"]) / max(1, len(values) - 1)
-            title = f"trial {row['number']}: " + ", ".join(f"{name} {_text(value)}" for name, value in cell.items())
+            title = f"trial {row['number']}: " + ", ".join(f"{name} {'not set' if value is None else _text(value)}" for name, value in cell.items())
             self.lines.append((points, round(1 - rank, 2), title))
