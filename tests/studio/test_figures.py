@@ -1,6 +1,6 @@
-"""What the page of a run says about its figures."""
+"""What the page of a run says about its figures, and how it draws them."""
 from caffe.runs import Run
-from caffe.studio.pages.run import best_of
+from caffe.studio.pages.run import best_of, shares_of
 
 
 def test_best_figures_of_tests(tmp_path):
@@ -12,3 +12,11 @@ def test_best_figures_of_tests(tmp_path):
     run.refresh()
     assert sorted(best_of(run.series)[len("Best: "):].split(", ")) == ["test/accuracy 0.75 after iteration 20", "test/loss 0.25 after iteration 30"]
     assert best_of({}) == ""
+
+
+def test_layers_are_shaded_by_one_measure():
+    """Not all layers have a time; the others do not count by their operations, which are much larger numbers."""
+    layers = [{"name": name, "milliseconds": time, "flops": count} for name, time, count in (("a", 8.0, 10), ("b", 2.0, 20), ("c", None, 10 ** 9))]
+    assert shares_of(layers) == ({"a": 1, "b": 0.25, "c": 0}, True)
+    assert shares_of([{**layer, "milliseconds": None} for layer in layers[:2]]) == ({"a": 0.5, "b": 1}, False)
+    assert shares_of([]) == ({}, False)

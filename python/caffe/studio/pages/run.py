@@ -213,22 +213,28 @@ def _plan(one):
     ui.table(columns=columns, rows=rows, row_key="name", pagination=25).props("dense flat wrap-cells").classes("w-full")
 
 
+def shares_of(layers):
+    """({name: share of the largest time}, True), or shares of the largest number of operations, and False, if no layer of a plan has a time."""
+    is_timed = any(layer["milliseconds"] for layer in layers)
+    costs = {layer["name"]: (layer["milliseconds"] or 0) if is_timed else layer["flops"] for layer in layers}
+    most = max(costs.values(), default=0) or 1
+    return {name: cost / most for name, cost in costs.items()}, is_timed
+
+
 def _graph(one, plan):
     try:
         net = drawing.read_net(os.path.join(one.folder, "train_net.prototxt"))
     except FileNotFoundError:
         return
-    times = {layer["name"]: layer["milliseconds"] if layer["milliseconds"] is not None else layer["flops"] for layer in plan["layers"]}
-    most = max(times.values(), default=0) or 1
+    shares, is_timed = shares_of(plan["layers"])
     about = {layer["name"]: f"{layer['name']}: " + (f"{layer['milliseconds']:.3g} ms, " if layer["milliseconds"] is not None else "")
              + f"{layer['flops'] / 1e9:.3g} GFLOP, {size(layer['bytes'])} moved, {', '.join(layer['types'])}" for layer in plan["layers"]}
-    shares = {name: value / most for name, value in times.items()}
     for layer in net.layer:  # a fused step has the names of several layers
         for names, share in list(shares.items()):
             if layer.name in names.split(","):
                 shares[layer.name] = max(shares.get(layer.name, 0), share)
                 about.setdefault(layer.name, about.get(names, layer.type))
-    ui.label("Darker layers take more time." if any(layer["milliseconds"] for layer in plan["layers"]) else "Darker layers compute more.").classes("soft")
+    ui.label("Darker layers take more time." if is_timed else "Darker layers compute more.").classes("soft")
     with ui.element("div").classes("scroll").props('tabindex="0" role="region" aria-label="Graph of the net"'):
         ui.html(drawing.svg(net, shares, about), sanitize=False)
 
