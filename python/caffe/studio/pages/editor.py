@@ -35,7 +35,8 @@ def _editor(text, message):
         ui.run_javascript(f"import('nicegui-codemirror').then((CM) => {script(message)}(getElement({editor.id}).editor, CM))")
 
     completing = set()
-    editor = ui.codemirror(text, language="ProtoBuf", on_focus_change=complete).classes("w-full")
+    # R has the comments, strings and numbers of text format; ProtoBuf is the language of .proto files, where comments begin with //.
+    editor = ui.codemirror(text, language="R", theme="vscodeLight", on_focus_change=complete).classes("w-full")
     return editor.style("max-height: 30rem")
 
 
