@@ -1,7 +1,11 @@
-"""How the pages look, in a browser."""
+"""How the pages look, in a browser, also while they wait."""
+import shutil
+import threading
+
 from playwright.sync_api import expect
 
 import browser
+from caffe.studio.pages import data
 
 expect.set_options(timeout=browser.LIMIT)
 
@@ -15,3 +19,18 @@ def test_the_editor_knows_comments(page, model):
     lines = screen.locator(".cm-line:visible")
     expect(lines.nth(0).locator("span")).to_have_text([text])  # in one colour
     expect(lines.nth(1).locator("span").last).to_have_text('"net # 1"')
+
+
+def test_a_large_set_is_being_read(page, root, monkeypatch):
+    for kind in ("cat", "dog"):
+        (root / "large" / kind).mkdir(parents=True)
+        shutil.copy(root.parent / "one.png", root / "large" / kind / "one.png")
+    seen, look = threading.Event(), data._look  # pylint: disable=protected-access
+    monkeypatch.setattr(data, "_look", lambda folder: seen.wait() and look(folder))
+    screen = page.page
+    page.open("/data/large")
+    expect(screen.get_by_role("status")).to_contain_text("a large set takes a while")
+    seen.set()
+    expect(screen.get_by_text("folders of classes")).to_be_visible()
+    expect(screen.get_by_role("status")).to_have_count(0)
+    shutil.rmtree(root / "large")

@@ -61,7 +61,13 @@ async def show_one(studio, name):
         ui.label(name).classes("title")
         if folder.is_dir():
             remove_button(studio, name, "/data")
-    dataset, images, counts, boxes = await run.io_bound(_look, folder)
+    with ui.row().classes("items-center").props("role=status") as hint:
+        ui.spinner()
+        ui.label("Reading the names of all files; a large set takes a while.").classes("soft")
+    try:
+        dataset, images, counts, boxes = await run.io_bound(_look, folder)
+    finally:
+        hint.delete()
     with ui.row():
         for what, value in (("task", dataset.task), ("form", dataset.kind), ("images", f"{len(images):,}"), ("classes", dataset.num_shown)):
             with ui.column().classes("panel").style("gap: 0"):
