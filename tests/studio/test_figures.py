@@ -1,5 +1,8 @@
 """What the page of a run says about its figures, and how it draws them."""
+import numpy as np
+
 from caffe.runs import Run
+from caffe.studio import charts
 from caffe.studio.pages.run import best_of, shares_of
 
 
@@ -20,3 +23,9 @@ def test_layers_are_shaded_by_one_measure():
     assert shares_of(layers) == ({"a": 1, "b": 0.25, "c": 0}, True)
     assert shares_of([{**layer, "milliseconds": None} for layer in layers[:2]]) == ({"a": 0.5, "b": 1}, False)
     assert shares_of([]) == ({}, False)
+
+
+def test_titles_of_charts_do_not_touch_their_axes():
+    option = charts.options("loss", [("a", np.arange(3), np.arange(3.0))])
+    padding, label = 5, 12  # of ECharts, in pixels
+    assert option["title"]["top"] + padding + 1.2 * option["title"]["textStyle"]["fontSize"] < option["grid"]["top"] - label / 2

@@ -1,13 +1,35 @@
-"""How the pages look, in a browser, also while they wait."""
+"""How the pages look, in a browser: colours, and what is there while a page waits."""
+import pathlib
 import shutil
 import threading
 
+import pytest
 from playwright.sync_api import expect
 
 import browser
 from caffe.studio.pages import data
 
 expect.set_options(timeout=browser.LIMIT)
+CONTRAST = pathlib.Path(__file__).with_name("contrast.js").read_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_can_be_read(page, scheme, model, still):
+    """No text has less contrast than WCAG's level AA asks for."""
+    (model / "train_val.prototxt").write_text('# a net for 10 classes\nlayer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 } } }\n')
+    still.jobs.add("train", "a job", ["true"], str(model))
+    screen = page.page
+    screen.emulate_media(color_scheme=scheme)
+    for path, sign in (("/", "runs/first"), ("/runs/runs/first", "iteration"), ("/data", "Send a set"), ("/models", "small"), ("/sweeps", "New sweep"),
+                       ("/jobs", "a job"), ("/models/small", "Export ONNX")):
+        page.open(path)
+        expect(screen.get_by_text(sign).first).to_be_visible()
+        assert screen.evaluate(CONTRAST) == [], path
+    screen.get_by_role("tab", name="Definition").click()
+    expect(screen.locator(".cm-line:visible").first).to_be_visible()
+    assert screen.evaluate(CONTRAST) == []
+    for job, _ in still.jobs.all():
+        still.jobs.stop(job.id, "cancel")
 
 
 def test_the_editor_knows_comments(page, model):

@@ -67,15 +67,27 @@ def options(title, curves, axis="iterations", is_log=False, weight=0.0):
         if weight:
             series.append(_line(name + " ", *thinned(x, y), color, 0.25, is_log))
         series.append(_line(name, *thinned(x, smoothed(y, weight)), color, 1, is_log))
-    return {
-        "animation": False, "title": {"text": title, "textStyle": {"fontSize": 13}, "left": 8}, "aria": {"enabled": True},
-        "grid": {"left": 56, "right": 16, "top": 34, "bottom": 40},
+    return themed({
+        "animation": False, "title": {"text": title, "textStyle": {"fontSize": 13}, "left": 8, "top": 4}, "aria": {"enabled": True},
+        "grid": {"left": 56, "right": 16, "top": 40, "bottom": 40},
         "tooltip": {"trigger": "axis", "confine": True, "axisPointer": {"type": "line"}},
         "legend": {"show": len(curves) > 1, "type": "scroll", "bottom": 0, "data": [name for name, _, _ in curves]},
         "xAxis": {"type": "value", "min": "dataMin", "max": "dataMax", "name": "" if len(curves) > 1 else axis, "nameLocation": "middle", "nameGap": 24},
         "yAxis": {"type": "log" if is_log else "value", "scale": True},
         "dataZoom": [{"type": "inside", "filterMode": "none"}],
-        "series": series}
+        "series": series})
+
+
+def themed(option):
+    """An ECharts option with the page's colours for its texts and lines, which browsers look up: they depend on light and dark."""
+    text, line = ({":color": f"getComputedStyle(document.body).getPropertyValue('--{name}').trim()"} for name in ("soft", "line"))
+    for part in ("title", "legend"):
+        if part in option:
+            option[part]["textStyle"] = {**option[part].get("textStyle", {}), **text}
+    for axis in ("xAxis", "yAxis"):
+        option[axis]["axisLabel"] = {**option[axis].get("axisLabel", {}), **text}
+        option[axis].update(nameTextStyle=text, splitLine={"lineStyle": line}, axisLine={"lineStyle": text})
+    return option
 
 
 def _line(name, x, y, color, opacity, is_log):

@@ -63,6 +63,7 @@ async def _within_frame(one, studio, values):
     """The page with the menu, and errors as text on it."""
     ui.add_head_html("<style>" + _STYLE + "</style>" + focus.SCRIPT)
     ui.dark_mode(None)
+    ui.colors(primary=_MARK)
     with ui.header(elevated=False).classes("items-center q-py-xs bar"):
         ui.link("Cortado", "/").classes("brand")
         with ui.element("nav").classes("row items-center").props('aria-label="Pages"'):
@@ -86,23 +87,29 @@ async def _within_frame(one, studio, values):
                 await result
 
 
+_MARK = "#1f5fa8"  # buttons and links; NiceGUI's own blue is too pale for texts (WCAG AA: a contrast of 4.5)
 _STYLE = """
-:root { --line: #d9d7d2; --soft: #5c5c5c; --panel: #f6f5f2; --mark: #1f5fa8; }
+:root { --line: #d9d7d2; --soft: #5c5c5c; --panel: #f6f5f2; --mark: """ + _MARK + """; }
 .body--dark { --line: #3a3d42; --soft: #a8a6a2; --panel: #212429; --mark: #7fb2ec; }
 body { font-family: system-ui, sans-serif; }
 .bar { background: #2b211c !important; color: #f3ede6; gap: 1.25rem; }
 .brand { font-weight: 700; color: #f3ede6 !important; text-decoration: none; }
 .entry { color: #d8cfc6 !important; text-decoration: none; padding: .25rem .6rem; border-radius: .3rem; }
 .entry[aria-current] { background: #4a3a31; color: #fff !important; }
+a.nicegui-link { color: var(--mark); }
+.body--dark .text-primary { --q-primary: var(--mark); }
+.cm-activeLine { background: #99999918 !important; }
+.codehilite .c1 { color: var(--soft) !important; }
 a:focus-visible, button:focus-visible { outline: 2px solid var(--mark); outline-offset: 2px; }
 .body { padding: .25rem .5rem; gap: .75rem; }
-.soft { color: var(--soft); font-size: .85rem; }
+.soft, a.soft { color: var(--soft); font-size: .85rem; }
 .bar .soft { color: #c5b9ae; }
 .title { font-size: 1.25rem; font-weight: 600; overflow-wrap: anywhere; }
 .panel { background: var(--panel); border-radius: .5rem; padding: .6rem .8rem; }
 .failure { border-left: 4px solid #c92a2a; background: var(--panel); padding: .5rem .75rem; gap: .5rem; overflow-wrap: anywhere; white-space: pre-wrap; }
 .code { font-family: ui-monospace, monospace; font-size: .85rem; }
 .q-tab-panels, .q-panel { height: auto !important; overflow: visible !important; }
+.q-tab-panels { background: transparent; }
 .number { font-size: 1.2rem; font-variant-numeric: tabular-nums; }
 .log { font: 12px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; max-height: 28rem; overflow-y: auto; width: 100%; }
 .chart { width: 100%; height: 17rem; }

@@ -111,9 +111,9 @@ def _look(folder):
 def _balance(counts, what):
     ui.label(f"{what} of each class").classes("title")
     names = sorted(counts, key=lambda name: -counts[name])[:60]
-    ui.echart({"animation": False, "aria": {"enabled": True}, "grid": {"left": 56, "right": 16, "top": 12, "bottom": 60}, "tooltip": {},
+    ui.echart(charts.themed({"animation": False, "aria": {"enabled": True}, "grid": {"left": 56, "right": 16, "top": 12, "bottom": 60}, "tooltip": {},
                "xAxis": {"type": "category", "data": names, "axisLabel": {"rotate": 40 if len(names) > 12 else 0}}, "yAxis": {"type": "value"},
-               "series": [{"type": "bar", "data": [counts[name] for name in names], "color": charts.COLORS[0]}]}).style("width: 100%; height: 15rem")
+               "series": [{"type": "bar", "data": [counts[name] for name in names], "color": charts.COLORS[0]}]})).style("width: 100%; height: 15rem")
 
 
 def _preview(studio, folder, dataset):
@@ -176,7 +176,7 @@ def _new_model(studio, name, dataset):
         epochs = ui.number("Epochs", placeholder="chosen", precision=0).props("dense outlined").style("width: 7rem")
         size = ui.number("Pixels", placeholder="chosen", precision=0).props("dense outlined").style("width: 7rem")
         share = ui.number("For testing, %", value=15, min=1, max=99, precision=0).props("dense outlined").style("width: 8rem")
-        weights = ui.select({"": "nothing", **{name: name for name in studio.workspace.weights() if name.endswith("_best.caffemodel")}}, value="", label="Starts from").props("dense outlined")
+        weights = ui.select({"": "nothing", **{name: name for name in studio.workspace.weights() if name.endswith("_best.caffemodel")}}, value="", label="Starts from").props("dense outlined").style("min-width: 10rem")
         precision = ui.select({"": "float", "bf16": "bfloat16", "fp16": "float16"}, value="", label="Computes in").props("dense outlined").style("width: 8rem")
 
         async def make():

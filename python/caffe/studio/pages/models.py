@@ -7,7 +7,7 @@ from urllib.parse import quote
 from nicegui import run, ui
 
 from ... import Error, InvalidArgument
-from .. import commands, drawing
+from .. import charts, commands, drawing
 from ..workspace import files_like
 from . import page
 from .editor import definitions
@@ -200,10 +200,10 @@ def _inside(folder):
 def _histogram(one):
     width = (one["high"] - one["low"]) / len(one["counts"])
     bars = [[one["low"] + (index + 0.5) * width, count] for index, count in enumerate(one["counts"])]
-    ui.echart({"animation": False, "title": {"text": f"{one['name']}  {'x'.join(map(str, one['shape']))}", "textStyle": {"fontSize": 12}, "left": 8},
-               "grid": {"left": 50, "right": 12, "top": 30, "bottom": 24}, "xAxis": {"type": "value", "min": one["low"], "max": one["high"]},
+    ui.echart(charts.themed({"animation": False, "title": {"text": f"{one['name']}  {'x'.join(map(str, one['shape']))}", "textStyle": {"fontSize": 12}, "left": 8, "top": 4},
+               "grid": {"left": 50, "right": 12, "top": 40, "bottom": 24}, "xAxis": {"type": "value", "min": one["low"], "max": one["high"], "axisLabel": {"showMinLabel": False, "showMaxLabel": False}},
                "yAxis": {"type": "value"},
-               "series": [{"type": "bar", "barWidth": "98%", "data": bars}]}).style("width: 100%; height: 11rem")
+               "series": [{"type": "bar", "barWidth": "98%", "data": bars}]})).style("width: 100%; height: 11rem")
     if one["not_finite"]:
         failure(f"{one['name']}: {one['not_finite']} values are not finite")
 

@@ -64,18 +64,18 @@ def _columns(rows):
     figures.sort(key=lambda name: (first.index(name) if name in first else len(first), name))
     number = {"filter": "agNumberColumnFilter", "type": "rightAligned", ":valueFormatter": "p => p.value == null ? '' : Number(p.value).toPrecision(5)"}
     return [
-        {"field": "run", "headerName": "run", "pinned": "left", "minWidth": 190, "filter": "agTextColumnFilter",
+        {"field": "run", "headerName": "run", "pinned": "left", "width": 260, "filter": "agTextColumnFilter",
          ":cellRenderer": _LINK},
-        {"field": "state", "filter": "agTextColumnFilter", "width": 110},
-        {"field": "iteration", "filter": "agNumberColumnFilter", "type": "rightAligned", "width": 110},
+        {"field": "state", "headerName": "state", "filter": "agTextColumnFilter", "width": 110},
+        {"field": "iteration", "headerName": "iteration", "filter": "agNumberColumnFilter", "type": "rightAligned", "width": 110},
         {"field": "share", "headerName": "done", "width": 90, "type": "rightAligned",
          ":valueFormatter": "p => p.value == null ? '' : Math.round(100 * p.value) + '%'"},
-        *({"field": name, "headerName": name, "width": 135, **number} for name in figures),
-        {"field": "tags", "filter": "agTextColumnFilter", "editable": True, "width": 130},
-        {"field": "note", "filter": "agTextColumnFilter", "editable": True, "width": 200},
+        *({"field": name, "headerName": name, "width": 170, **number} for name in figures),
+        {"field": "tags", "headerName": "tags", "filter": "agTextColumnFilter", "editable": True, "width": 130},
+        {"field": "note", "headerName": "note", "filter": "agTextColumnFilter", "editable": True, "width": 200},
         {"field": "begun", "headerName": "begun (UTC)", "filter": "agTextColumnFilter", "width": 160},
         {"field": "last", "headerName": "newest line", "filter": "agTextColumnFilter", "width": 160},
-        {"field": "type", "filter": "agTextColumnFilter", "width": 100}]
+        {"field": "type", "headerName": "type", "filter": "agTextColumnFilter", "width": 100}]
 
 
 @page("/", "Runs", "show_chart", 1)

@@ -32,7 +32,7 @@ def _form(studio):
         return
     with ui.expansion("New sweep", value=True).classes("w-full panel"):
         with ui.row().classes("items-end"):
-            model = ui.select(models, value=models[0], label="Model").props("dense outlined")
+            model = ui.select(models, value=models[0], label="Model").props("dense outlined").style("min-width: 12rem")
             trials = ui.number("Trials", value=16, min=1, max=100000, precision=0).props("dense outlined").style("width: 7rem")
             sampler = ui.select(_SAMPLERS, value="tpe", label="Settings are chosen by").props("dense outlined")
             pruner = ui.select(_PRUNERS, value="halving", label="Trials end early by").props("dense outlined")
