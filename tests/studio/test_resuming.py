@@ -7,7 +7,7 @@ import pytest
 
 import caffe
 from caffe.runs import Run
-from caffe.studio.resuming import CannotResume, is_done, require_own, resumption
+from caffe.studio.resuming import CannotResume, finished_run, is_done, require_own, resumption
 
 
 def write_run(place, command, working, iteration=40, snapshot="snapshots/m_iter_40.solverstate", solver='snapshot_prefix: "snapshots/m" max_iter: 40', **session):
@@ -138,6 +138,17 @@ def test_a_longer_training(model, solver, field, given):
     for value, said in ((given, given), (None, "empty"), ("", "")):
         with pytest.raises(caffe.InvalidArgument, match=f"{field} is {said}, but the training has had {given} already; give more"):
             found.until(value)
+
+
+def test_a_model_that_is_trained(model):
+    assert finished_run(model).name == "1"
+    (model / "solver.prototxt").write_text("max_iter: 41")  # its user wants more
+    assert finished_run(model) is None
+    write_run(model / "runs" / "2", "caffe train .", model, iteration=20, reason="stopped")
+    (model / "solver.prototxt").write_text("max_iter: 40")
+    assert finished_run(model) is None
+    shutil.rmtree(model / "runs")
+    assert finished_run(model) is None
 
 
 @pytest.mark.parametrize("iteration, reason, done", [(40, "stopped", True), (39, "stopped", False), (20, "finished", True), (20, "early stopping", False), (39, "", False)])

@@ -26,7 +26,8 @@ class Serve : public Command {
  public:
   explicit Serve(CLI::App& app) {
     app.add_option("MODEL", models_,
-                   "A model's folder or the net's deploy.prototxt; NAME=MODEL gives it a name")
+                   "A model's folder, or a deploy.prototxt beside weights of the same name; "
+                   "NAME=MODEL gives it a name")
         ->type_name("[NAME=]MODEL");
     AddWeights(app, &weights_);
     app.add_option("--labels", labels_,
@@ -57,7 +58,8 @@ class Serve : public Command {
     Require(!models_.empty(), "give the folder of a model: caffe serve photos_model");
     Require(models_.size() == 1 || (weights_.empty() && labels_.empty()),
             "--weights and --labels are for one model, and ", models_.size(),
-            " are given; give folders, which hold their own");
+            " are given; give folders, or nets beside weights of the same name, as cats.caffemodel "
+            "beside cats.prototxt");
     std::vector<std::string> words;
     for (const std::string& model : models_) AddModelWords(model, &words);
     AddOptions({{"--host", host_},

@@ -48,6 +48,20 @@ def is_done(run):
     return run.state == "finished" or run.state != "running" and 0 < run.stop_iteration <= run.iteration
 
 
+def finished_run(model):
+    """The newest Run of a model's folder if it has trained as long as solver.prototxt says, else None."""
+    runs = os.path.join(model, "runs")
+    numbers = [int(name) for name in os.listdir(runs) if name.isdigit()] if os.path.isdir(runs) else []
+    if not numbers:
+        return None
+    run = Run(os.path.join(runs, str(max(numbers))))
+    run.refresh()
+    if not is_done(run):
+        return None
+    field, trained = _length(run)
+    return run if getattr(_read_solver(os.path.join(model, "solver.prototxt")), field) <= trained else None
+
+
 def require_own(run):
     """Raises CannotResume if the newest session of a run has written to another folder, so that the run was copied or moved."""
     words = _train_words(run.session)

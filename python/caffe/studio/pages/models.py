@@ -8,6 +8,7 @@ from nicegui import run, ui
 
 from ... import Error, InvalidArgument
 from .. import charts, commands, drawing
+from ..resuming import finished_run
 from ..workspace import files_like
 from . import page
 from .editor import definitions
@@ -77,6 +78,13 @@ def _actions(studio, name, folder):
         job = studio.jobs.add(kind, f"{kind} {name}", [studio.program, kind, name, *words], studio.workspace.root, f"/models/{quote(name)}")
         ui.notify(f"Job {job.id} is queued.")
 
+    def train():
+        done = finished_run(folder)
+        if done is None:
+            queue("train")
+        else:
+            ui.notify(f"Nothing is left to train. To train further, open run {done.name} under Runs and press Resume.", type="warning")
+
     def export_8_bits():
         found = _weights(studio, name)
         if not found:
@@ -90,7 +98,7 @@ def _actions(studio, name, folder):
             str(folder), where, after=first.id)
         ui.notify(f"Jobs {first.id} and the next are queued.")
 
-    ui.button("Train", on_click=lambda: queue("train")).props("dense flat no-caps")
+    ui.button("Train", on_click=train).props("dense flat no-caps")
     ui.button("Evaluate", on_click=lambda: queue("evaluate")).props("dense flat no-caps")
     ui.button("Export ONNX", on_click=lambda: queue("export", "--onnx", f"--output={name}/model.onnx")).props("dense flat no-caps")
     ui.button("Export 8 bits", on_click=export_8_bits).props("dense flat no-caps")
