@@ -33,7 +33,7 @@ class TestPositionsTest : public ::testing::Test {
   SolverParameter Parse(const std::string& format) const {
     SolverParameter solver;
     ParseTextProto(
-        "test_iter: 3 test_interval: 2 max_iter: 12 snapshot: 4 snapshot_format: " + format +
+        "test_iter: 3 test_interval: 2 max_iter: 12 snapshot: 2 snapshot_format: " + format +
             " base_lr: 0.05 lr_policy: 'fixed' momentum: 0.9 random_seed: 3 "
             "solver_mode: CPU snapshot_prefix: '" +
             folder_.path("run") + "' net_param { " + testing::ClassifierOfRows(train_, test_, 5) +
@@ -60,12 +60,12 @@ TEST_F(TestPositionsTest, ContinueAfterAResume) {
   const std::map<std::string, std::string> formats = {{"BINARYPROTO", ".solverstate"},
                                                       {"HDF5", ".solverstate.h5"}};
   for (const auto& [format, suffix] : formats) {
-    for (const int workers : {1, 2}) {
+    for (const int workers : {1, 2, 4}) {
       SCOPED_TRACE(format + " " + std::to_string(workers));
       const SolverParameter param = Parse(format);
       const auto whole = Solve(param, workers);
       ASSERT_EQ(whole.size(), 7);
-      for (const int middle : {4, 8, 12}) {
+      for (const int middle : {2, 8, 12}) {
         SCOPED_TRACE(middle);
         const auto resumed =
             Solve(param, workers, folder_.path("run_iter_" + std::to_string(middle) + suffix));
@@ -98,6 +98,24 @@ TEST_F(TestPositionsTest, RepeatAStoppedTest) {
   for (const auto& [iteration, values] : second.by_iteration)
     EXPECT_EQ(values, whole.at(iteration)) << iteration;
   EXPECT_EQ(second.by_iteration.size(), 4);
+}
+
+// Rank 1 has not tested any batch when the second test is stopped.
+TEST_F(TestPositionsTest, RepeatAStoppedTestOfSeveralRanks) {
+  SolverParameter param = Parse("BINARYPROTO");
+  param.set_test_iter(0, 1);
+  const auto whole = Solve(param, 2);
+  SolverGroup group(param, {.keep_all = false}, 2);
+  TestValues values;
+  group.solver(0).AddObserver(&values);
+  int asked = 0;
+  group.solver(0).SetActionFunction(
+      [&] { return ++asked == 4 ? SolverAction::STOP : SolverAction::NONE; });
+  group.Solve();
+  ASSERT_EQ(group.solver(0).iter(), 2);
+  ASSERT_FALSE(values.by_iteration.contains(2));
+  group.Solve();
+  EXPECT_EQ(values.by_iteration, whole);
 }
 
 }  // namespace

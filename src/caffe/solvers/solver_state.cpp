@@ -185,11 +185,7 @@ SolverState MakeSolverState(const SolverProgress& progress, const History& histo
   state.set_net_name(progress.net_name);
   state.set_random_seed(progress.seed);
   Store(progress.delivered_records, &state);
-  for (const TestPosition& test : progress.test_positions) {
-    TestCursor* cursor = state.add_test_cursor();
-    cursor->set_batches(test.batches);
-    Store(test.delivered_records, cursor);
-  }
+  Store(progress.test_positions, &state);
   if (!progress.test_positions.empty()) state.set_test_checksum(HashOf(progress.test_positions));
   if (!IsDefault(progress.gradient_scale)) {
     GradientScaleState* scale = state.mutable_gradient_scale();
@@ -254,8 +250,7 @@ void SnapshotReader::Take(const SolverState& state) {
   progress_.has_seed = state.has_random_seed();
   progress_.seed = state.random_seed();
   progress_.delivered_records = DeliveredIn(state);
-  for (const TestCursor& cursor : state.test_cursor())
-    progress_.test_positions.push_back({cursor.batches(), DeliveredIn(cursor)});
+  progress_.test_positions = TestPositionsIn(state);
   if (state.has_gradient_scale()) {
     const GradientScaleState& scale = state.gradient_scale();
     progress_.gradient_scale = {.scale = scale.scale(),

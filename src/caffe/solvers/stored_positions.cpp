@@ -18,6 +18,21 @@ uint64_t HashOf(const std::vector<TestPosition>& tests) {
   return hash.value();
 }
 
+void Store(const std::vector<TestPosition>& tests, SolverState* state) {
+  for (const TestPosition& test : tests) {
+    TestCursor* cursor = state->add_test_cursor();
+    cursor->set_batches(test.batches);
+    Store(test.delivered_records, cursor);
+  }
+}
+
+std::vector<TestPosition> TestPositionsIn(const SolverState& state) {
+  std::vector<TestPosition> tests;
+  for (const TestCursor& cursor : state.test_cursor())
+    tests.push_back({cursor.batches(), DeliveredIn(cursor)});
+  return tests;
+}
+
 void Store(const DeliveredRecords& delivered, const std::string& group, Hdf5Writer* writer) {
   int index = 0;
   for (const auto& [layer, records] : delivered) {

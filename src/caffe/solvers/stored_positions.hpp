@@ -43,6 +43,9 @@ DeliveredRecords DeliveredIn(const Message& message) {
   return delivered;
 }
 
+void Store(const std::vector<TestPosition>& tests, SolverState* state);
+std::vector<TestPosition> TestPositionsIn(const SolverState& state);
+
 // In HDF5 files, within a group.
 void Store(const DeliveredRecords& delivered, const std::string& group, Hdf5Writer* writer);
 void Store(const std::vector<TestPosition>& tests, const std::string& group, Hdf5Writer* writer);

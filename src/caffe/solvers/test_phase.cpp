@@ -126,11 +126,10 @@ void TestPhase::AddNet(const NetOptions& train, const TestNetDefinition& definit
 
 std::optional<std::vector<TestReport>> TestPhase::Run(const Moment& moment,
                                                       const std::function<bool()>& stops) {
+  if (is_interrupted_) MoveTo(before_);
   if (begun_ != moment.iteration) {
     begun_ = moment.iteration;
-    before_ = Positions();
-  } else if (is_interrupted_) {
-    MoveTo(before_);
+    before_ = PositionsOfRoot();
   }
   is_interrupted_ = true;
   std::vector<TestReport> reports;
@@ -278,7 +277,8 @@ TestReport TestPhase::Report(size_t index, int iteration,
 
 void TestPhase::Describe(int iteration, SolverProgress* progress) const {
   choice_->Describe(iteration, progress);
-  const std::vector<TestPosition> positions = begun_ == iteration ? before_ : Positions();
+  const std::vector<TestPosition> positions =
+      begun_ == iteration || is_interrupted_ ? before_ : Positions();
   const bool are_moved = std::ranges::any_of(
       positions, [](const TestPosition& position) { return position.batches > 0; });
   if (are_moved) progress->test_positions = positions;
@@ -319,6 +319,14 @@ std::vector<TestPosition> TestPhase::Positions() const {
   std::vector<TestPosition> positions;
   for (const TestNet& test : tests_) positions.push_back(PositionOf(test));
   return positions;
+}
+
+// A rank that has not tested yet does not know how many records a batch has.
+std::vector<TestPosition> TestPhase::PositionsOfRoot() const {
+  SolverState state;
+  if (context_.parallel.is_root()) Store(Positions(), &state);
+  state.ParseFromString(context_.parallel.FirstText(state.SerializeAsString()));
+  return TestPositionsIn(state);
 }
 
 void TestPhase::MoveTo(const std::vector<TestPosition>& positions) {

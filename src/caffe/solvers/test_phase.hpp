@@ -63,6 +63,7 @@ class TestPhase {
   void BeginEpoch(TestNet* test) const;
   TestPosition PositionOf(const TestNet& test) const;
   std::vector<TestPosition> Positions() const;
+  std::vector<TestPosition> PositionsOfRoot() const;
   void MoveTo(const std::vector<TestPosition>& positions);
   std::optional<TestReport> RunOne(size_t index, const Moment& moment,
                                    const std::function<bool()>& stops);
