@@ -53,7 +53,7 @@ def test_what_a_run_leaves(train, tmp_path):
             assert line["epoch"] == pytest.approx((line["iteration"] + 1) * 16 / 300)
     session, = json.loads((folder / "run.json").read_text())["sessions"]
     assert session["reason"] == "finished" and session["end_iteration"] == 40 and session["seed"] == "7"
-    assert f"--run_dir={folder}" in session["command"]
+    assert f"--run_dir={folder}" in session["command"] and session["run_dir"] == str(folder)
     assert {"solver.prototxt", "train_net.prototxt", "plan.txt", "plan.json", "trace.json"} <= {
         path.name for path in folder.iterdir()}
     json.loads((folder / "trace.json").read_text())

@@ -1,7 +1,6 @@
-"""How a run continues from its newest snapshot: by the command that started it, in the folder of the run that is shown.
+"""How a run continues from its newest snapshot: by the command that started it, in its own folder.
 
-A run folder that was copied still names the original's paths. Such a copy continues only if all that the training writes lies in the
-copied model's folder.
+A run folder that was copied or moved still names the original's paths, so it never continues: it would train the original.
 """
 import dataclasses
 import glob
@@ -28,7 +27,7 @@ class CannotResume(InvalidArgument):
 
 @dataclasses.dataclass(frozen=True)
 class Resumption:
-    """words: after `caffe`; working: the folder in which they run; field, value: what says how long the training is, value 0 if unknown."""
+    """words: after `caffe`; working: the folder in which they run; field, value: the solver's field that limits the training, and its value."""
     words: list
     working: str
     field: str = "max_iter"
@@ -36,7 +35,7 @@ class Resumption:
 
     def until(self, value):
         """The same with a longer training. Raises InvalidArgument for one that is not longer."""
-        if not isinstance(value, (int, float)) or value <= self.value:
+        if not isinstance(value, (int, float)) or int(value) <= self.value:
             given = "empty" if value is None else f"{value:g}" if isinstance(value, (int, float)) else value
             raise InvalidArgument(f"{self.field} is {given}, but the training has had {self.value} already; give more")
         words = _without(self.words, "set", lambda given: given.partition("=")[0] == self.field)
@@ -59,15 +58,25 @@ def finished_run(model):
     if not is_done(run):
         return None
     field, trained = _length(run)
-    return run if getattr(_read_solver(os.path.join(model, "solver.prototxt")), field) <= trained else None
+    solver = _read_solver(os.path.join(model, "solver.prototxt"))
+    return run if solver.HasField(field) and getattr(solver, field) <= trained else None
 
 
 def require_own(run):
-    """Raises CannotResume if the newest session of a run has written to another folder, so that the run was copied or moved."""
-    words = _train_words(run.session)
-    here = os.path.realpath(run.folder)
-    if words and here not in _places(run.session, words, here):
-        raise _copied(run, words)
+    """Raises CannotResume if the newest session of a run has not written to this folder, so that the run was copied or moved."""
+    session, here = run.session, os.path.realpath(run.folder)
+    recorded = str(session.get("run_dir", ""))
+    if not recorded:
+        raise CannotResume("This run is of a version that did not record its folder, so that it may be a copy. Use the command that started "
+                           f"it, with --auto_resume: {session.get('command', '')}")
+    if _is_own(run):
+        return
+    model = os.path.dirname(os.path.dirname(here))
+    own = f" To train this copy of the model, use Train on the page of {os.path.basename(model)}." if _is_model(model) else ""
+    where = f"This folder is a copy, or was moved: the training writes its run to {recorded}"
+    if os.path.exists(os.path.join(recorded, "run.json")):
+        raise CannotResume(f"{where}. Open that run to continue or to stop it.{own}", recorded)
+    raise CannotResume(f"{where}, which is no longer there. Move the folder back to continue it.{own}")
 
 
 def resumption(run):
@@ -76,22 +85,18 @@ def resumption(run):
     words = _train_words(session)
     if not words:
         raise CannotResume("The run does not say by which `caffe train` it was started.")
-    is_own = here in _places(session, words, here)
-    if is_own and run.state == "running":
+    require_own(run)
+    if run.state == "running":
         raise CannotResume("It runs already.")
+    _require_newest(run)
     working = str(session.get("folder", ""))
-    is_numbered = _value_of(words, "run_dir") is None  # in `runs` of its model
-    if not is_own:
-        if not is_numbered:
-            raise _copied(run, words)
-        working = _copied_model(run, words)
-    if is_numbered:
-        _require_newest(run, words)
-    words = _in_folder(words, str(session.get("folder", "")), working)
-    if is_numbered and "." not in words:
-        raise CannotResume(f"{working} is not in the command that started the run: {session['command']}. Continue by hand: caffe train {working}")
-    words = [*_without(words, "run_dir"), f"--run_dir={here}"]
-    return Resumption(words, working, *_length(run))
+    words = _in_folder(_without(words, "run_dir"), working)
+    return Resumption([*words, f"--run_dir={here}"], working, *_length(run))
+
+
+def _is_own(run):
+    recorded = str(run.session.get("run_dir", ""))
+    return bool(recorded) and os.path.realpath(recorded) == os.path.realpath(run.folder)
 
 
 def _train_words(session):
@@ -123,90 +128,43 @@ def _without(words, flag, is_meant=lambda value: True):
     return kept
 
 
-def _value_of(words, flag):
-    """The value of a flag, None if it is not given."""
-    found = []
-    _without(words, flag, found.append)
-    return found[-1] if found else None
-
-
 def _is_model(folder):
     return all(os.path.exists(os.path.join(folder, file)) for file in ("deploy.prototxt", "solver.prototxt"))
 
 
-def _in_folder(words, recorded, working):
-    """The words with "." for a model's folder, which the command has named from elsewhere, and in which it then ran."""
+def _in_folder(words, working):
+    """The words with "." for a model's folder, which the command has named from elsewhere, and in which it then ran. Raises CannotResume
+    if no word names it."""
     if not _is_model(working):
         return words
     for index, word in enumerate(words[1:], 1):
         name = os.path.normpath(word.partition("=")[2] if word.lstrip("-").startswith("solver=") else word)
-        if not name.startswith("-") and os.path.basename(name) in (os.path.basename(recorded), ".", ".."):
+        if not name.startswith("-") and os.path.basename(name) in (os.path.basename(working), ".", ".."):
             return [*words[:index], ".", *words[index + 1:]]
-    return words
+    raise CannotResume(f"{working} is not in the command that started the run: {shlex.join(['caffe', *words])}. Continue by hand: caffe train {working}")
 
 
-def _places(session, words, here):
-    """The folders to which a session may have written its run. --run_dir is relative to where the command was given, which is not
-    recorded for a model's folder: it may be any folder above. Without --run_dir, a run has a number in `runs` of its model."""
-    folder, given = str(session.get("folder", "")), _value_of(words, "run_dir")
-    if given is None:
-        number = os.path.basename(here)
-        return [os.path.realpath(os.path.join(folder, "runs", number))] if number.isdigit() else []
-    bases = [folder]
-    while _is_model(folder) and bases[-1] != os.path.dirname(bases[-1]):
-        bases.append(os.path.dirname(bases[-1]))
-    return [os.path.realpath(os.path.join(base, given)) for base in bases]
-
-
-def _copied(run, words):
-    """The error about a run that lies elsewhere than its session has written."""
-    session, given = run.session, _value_of(words, "run_dir")
-    folder = str(session.get("folder", ""))
-    place = os.path.join(folder, "runs") if given is None else os.path.realpath(os.path.join(folder, given))
-    original = _same_run(place, session) if os.path.isdir(place) else ""
-    where = f"This folder is a copy, or was moved: the training was started in {folder} and writes its run to {original or place}"
-    if original:
-        return CannotResume(f"{where}. Open that run to continue or to stop it.", original)
-    return CannotResume(f"{where}, where the run is no longer. Move the folder back, or continue by hand: caffe train --auto_resume, with the "
-                        "solver and the --run_dir where they are now.")
-
-
-def _same_run(place, session):
-    """The path of a run at or in a folder that has a session, or ""."""
-    for folder in (place, *sorted(glob.glob(os.path.join(glob.escape(place), "*")))):
-        if session in Run(folder).sessions:
-            return folder
-    return ""
-
-
-def _copied_model(run, words):
-    """The folder of the copied model that has a run in `runs`. Raises CannotResume unless all that the training writes lies in it."""
+def _require_newest(run):
+    """Raises CannotResume if another run has trained later with the same snapshots, which are then those of that run."""
     here = os.path.realpath(run.folder)
-    model = os.path.dirname(os.path.dirname(here))
-    is_numbered = os.path.basename(here).isdigit() and os.path.basename(os.path.dirname(here)) == "runs"
-    if not is_numbered or not _is_model(model):
-        raise _copied(run, words)
-    if not run.snapshots or not os.path.isfile(os.path.join(model, run.snapshots[-1][1])):
-        raise _copied(run, words)  # one that lies in the folder of another model, for example
-    for solver in (os.path.join(model, "solver.prototxt"), *_solvers(run)):
-        prefix = os.path.realpath(os.path.join(model, _read_solver(solver).snapshot_prefix))
-        if not prefix.startswith(model + os.sep) and prefix != model:
-            raise CannotResume(f"This run was copied, and its snapshots would be written to {prefix}, outside of {model}. Give a snapshot_prefix "
-                               f"in {model} to {solver} first, or train in the original folder.")
-    return model
+    prefix = _prefix(run)
+    for folder in glob.glob(os.path.join(glob.escape(os.path.dirname(here)), "*")):
+        other = Run(folder)
+        is_later = str(other.session.get("start", "")) > str(run.session.get("start", ""))
+        if folder != here and is_later and _is_own(other) and _prefix(other) == prefix:
+            raise CannotResume(f"{os.path.basename(folder)} was trained later and has the newest snapshots of {prefix}. Continue that run.", folder)
+    states = glob.glob(glob.escape(prefix) + "_iter_*.solverstate*")
+    newest = max((int(found[1]) for found in (re.search(r"_iter_(\d+)\.solverstate(\.h5)?$", state) for state in states) if found), default=0)
+    if 0 < run.stop_iteration < newest:
+        raise CannotResume(f"The newest snapshot of {prefix} is that of iteration {newest}, beyond the {run.stop_iteration} of this run: another "
+                           "run has trained further. Continue that run.")
 
 
-def _require_newest(run, words):
-    """Raises CannotResume if a run is a copy of another one of its model, or if a later one has the model's newest snapshots."""
-    here = os.path.realpath(run.folder)
-    runs = os.path.dirname(here)
-    if _same_run(runs, run.session) != here:
-        raise _copied(run, words)
-    later = [int(name) for name in os.listdir(runs) if name.isdigit() and int(name) > int(os.path.basename(here))
-             and run.session not in Run(os.path.join(runs, name)).sessions]
-    if later:
-        last = os.path.join(runs, str(max(later)))
-        raise CannotResume(f"Run {max(later)} of this model is newer and has the model's newest snapshots. Continue that one.", last)
+def _prefix(run):
+    """The path with which a run's snapshots begin."""
+    solvers = _solvers(run)
+    given = _read_solver(solvers[-1]).snapshot_prefix if solvers else ""
+    return os.path.realpath(os.path.join(str(run.session.get("folder", "")), given))
 
 
 def _solvers(run):

@@ -101,6 +101,7 @@ void RunFile::Start(const TrainingStart& start) {
   session.set_resumed_from(start.resumed_from);
   session.set_command(CommandLine());
   session.set_folder(std::filesystem::current_path().string());
+  session.set_run_dir(std::filesystem::weakly_canonical(path_).parent_path().string());
   session.set_host(HostName());
   session.set_process(getpid());
   const Net& net = start.solver->net();

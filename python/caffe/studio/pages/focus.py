@@ -15,12 +15,12 @@ SCRIPT = """<script>
     });
     const next = place => {
         const found = [...place.querySelectorAll('button:not([disabled]), a[href], input, textarea, [tabindex="0"]')].filter(one => one.offsetParent);
-        return found.find(one => one.textContent.trim() === text) || found.find(one => one.tagName === last.tagName) || found[0];
+        return (text && found.find(one => one.textContent.trim() === text)) || found.find(one => one.tagName === last.tagName) || found[0];
     };
     const keep = changes => {
         if (!last || document.activeElement !== document.body) return;
-        if (!last.isConnected) around.filter(place => place.isConnected).map(next).find(one => one)?.focus();
-        else if (!last.disabled && changes.some(change => change.target === last && change.type === 'attributes')) last.focus();
+        if (!last.isConnected) around.filter(place => place.isConnected).map(next).find(one => one)?.focus({preventScroll: true});
+        else if (!last.disabled && changes.some(change => change.target === last && change.type === 'attributes')) last.focus({preventScroll: true});
     };
     new MutationObserver(keep).observe(document, {childList: true, subtree: true, attributeFilter: ['disabled']});
 })();

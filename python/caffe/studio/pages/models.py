@@ -78,8 +78,13 @@ def _actions(studio, name, folder):
         job = studio.jobs.add(kind, f"{kind} {name}", [studio.program, kind, name, *words], studio.workspace.root, f"/models/{quote(name)}")
         ui.notify(f"Job {job.id} is queued.")
 
-    def train():
-        done = finished_run(folder)
+    async def train():
+        title = f"train {name}"
+        paused = [job.id for job, state in studio.jobs.all() if job.title == title and state == "paused"]
+        if paused:
+            ui.notify(f"Job {paused[-1]} trains this model and is paused. Press Go on under Jobs.", type="warning")
+            return
+        done = await run.io_bound(finished_run, folder)
         if done is None:
             queue("train")
         else:

@@ -55,7 +55,7 @@ def _ask(one, found, queue):
 
     with ui.dialog(value=True) as dialog, ui.card():
         ui.label("Nothing is left to train").classes("title")
-        ui.label(f"The run has had all of its {one.iteration} iterations. Raise {found.field} to continue from its newest snapshot; it is "
+        ui.label(f"The run has trained for all of its {one.iteration} iterations. Raise {found.field} to continue from its newest snapshot; it is "
                  f"{found.value} now. A learning rate that depends on the length, such as onecycle, follows the new length.")
         value = ui.number(found.field, value=2 * found.value, min=found.value + 1, precision=0).props("dense outlined")
         with ui.row().classes("justify-end w-full"):

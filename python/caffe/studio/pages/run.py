@@ -1,9 +1,11 @@
 """One run: its curves, plan, definitions and sessions; stop, snapshot and resume."""
+import datetime
 import os
 import signal
 import time
 from urllib.parse import quote
 
+import numpy as np
 from nicegui import run as threads
 from nicegui import ui
 
@@ -28,14 +30,25 @@ def size(count):
     return next((f"{count / unit:.3g} {name}" for unit, name in _UNITS if count >= unit), f"{count} B")
 
 
-def time_left(one):
-    """Seconds to the end at the speed of the last iterations, or None."""
+def _begin(session):
+    """The start of a session in seconds since 1970, 0 if it is unknown."""
+    try:
+        return datetime.datetime.fromisoformat(str(session.get("start", "")).replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0
+
+
+def time_left(one, now):
+    """Seconds to the end at the speed of the newest session's last iterations, or None. now: seconds since 1970."""
     stop, series = one.stop_iteration, one.series.get("train/learning_rate")
-    if one.state != "running" or not stop or series is None or len(series) < 2:
+    if one.state != "running" or not stop or series is None:
         return None
-    steps, times = series.steps[-20:], series.times[-20:]
+    first = np.searchsorted(series.times, _begin(one.session))  # before it, nothing may have been trained for days
+    steps, times = series.steps[first:][-20:], series.times[first:][-20:]
+    if len(steps) < 2:
+        return None
     rate = (steps[-1] - steps[0]) / max(times[-1] - times[0], 1e-9)
-    return max(0.0, (stop - one.iteration) / rate - (time.time() - times[-1])) if rate > 0 else None
+    return max(0.0, (stop - one.iteration) / rate - (now - times[-1])) if rate > 0 else None
 
 
 def _clock(seconds):
@@ -102,7 +115,7 @@ async def show(studio, name):
         state.text = one.state
         stop = one.stop_iteration
         progress.value = min(1, one.iteration / stop) if stop else 0
-        seconds = time_left(one)
+        seconds = time_left(one, time.time())
         left.text = f"iteration {one.iteration}" + (f" of {stop}" if stop else "") + (f", {_clock(seconds)} left" if seconds is not None else "")
 
     async def refresh():
