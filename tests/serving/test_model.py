@@ -1,4 +1,6 @@
 """Nets that answer: their batches, and the rows of each request."""
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,18 @@ def test_a_net_for_training_is_refused(tmp_path):
     file.write_text('layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 1 } } }')
     with pytest.raises(caffe.InvalidArgument, match="has no inputs, so it is not a net for inference; make one: caffe deploy"):
         Model("train", str(file), "")
+
+
+def test_no_layer_is_random(files, tmp_path):
+    renamed, shared = tmp_path / "renamed.prototxt", tmp_path / "shared.prototxt"
+    text = pathlib.Path(files[0]).read_text()
+    renamed.write_text(text + 'layer { name: "other" type: "InnerProduct" bottom: "prob" top: "other" inner_product_param { num_output: 2 } }')
+    with pytest.raises(caffe.InvalidArgument, match="has no weights for 1 layer of .*renamed.prototxt, so that answers would be random: other; layers"):
+        Model("net", str(renamed), files[1])
+    twice = text.replace('type: "InnerProduct"', 'type: "InnerProduct" param { name: "w" } param { name: "b" }')
+    layer = twice[twice.index('layer { name: "fc"'):twice.index('layer { name: "prob"')]
+    shared.write_text(twice + layer.replace('"fc"', '"again"'))
+    assert len(Model("net", str(shared), files[1]).outputs) == 2
 
 
 def test_answers_are_not_random(files):

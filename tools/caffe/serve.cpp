@@ -26,7 +26,7 @@ class Serve : public Command {
  public:
   explicit Serve(CLI::App& app) {
     app.add_option("MODEL", models_,
-                   "A model's folder, or a deploy.prototxt beside weights of the same name; "
+                   "A model's folder, or a deploy.prototxt next to weights of the same name; "
                    "NAME=MODEL gives it a name")
         ->type_name("[NAME=]MODEL");
     AddWeights(app, &weights_);
@@ -56,10 +56,11 @@ class Serve : public Command {
 
   void Run() override {
     Require(!models_.empty(), "give the folder of a model: caffe serve photos_model");
-    Require(models_.size() == 1 || (weights_.empty() && labels_.empty()),
-            "--weights and --labels are for one model, and ", models_.size(),
-            " are given; give folders, or nets beside weights of the same name, as cats.caffemodel "
-            "beside cats.prototxt");
+    Require(
+        models_.size() == 1 || (weights_.empty() && labels_.empty()),
+        "--weights and --labels are for one model, and ", models_.size(),
+        " are given; give folders, or put the weights of each net next to it under its name, as "
+        "cats.caffemodel for cats.prototxt");
     std::vector<std::string> words;
     for (const std::string& model : models_) AddModelWords(model, &words);
     AddOptions({{"--host", host_},

@@ -7,7 +7,6 @@ from urllib.parse import quote
 import prometheus_client as prometheus
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 
 from .. import Error, InvalidArgument, IoError, __version__
@@ -21,7 +20,7 @@ from .metrics import Metrics
 
 _EXTENSIONS = ["binary_tensor_data", "classification", "model_repository"]
 _LENGTH = "Inference-Header-Content-Length"
-_LEAST_COMPRESSED = 32 << 10  # bytes of an answer; clients on the same machine ask for compression, too, but smaller answers come faster plain
+_LARGE = 1 << 20  # bytes of a request; reading it must not hold up others
 _MOST_DIGITS = 40  # Python refuses to read thousands
 
 
@@ -75,7 +74,6 @@ class Server:
         self.app.add_exception_handler(Refusal, lambda request, refusal: refusal.answer())
         self.app.add_exception_handler(404, lambda request, error: Refusal(404, f"there is nothing at {request.url.path}").answer())
         self.app.add_exception_handler(405, lambda request, error: Refusal(405, f"{request.url.path} does not take {request.method}").answer())
-        self.app.add_middleware(GZipMiddleware, minimum_size=_LEAST_COMPRESSED, compresslevel=1)
         self.app.add_middleware(Admission, token=token, hosts=hosts)
         self._add_routes()
 
@@ -163,7 +161,8 @@ class Server:
         if length is not None and not (length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS):
             raise Refusal(400, f"{_LENGTH} is '{length[:40]}'; give a number of bytes")
         try:
-            wish = tensors.read_request(body, None if length is None else int(length), model)
+            read = (tensors.read_request, body, None if length is None else int(length), model)
+            wish = await asyncio.to_thread(*read) if len(body) > _LARGE else read[0](*read[1:])
         except tensors.BadRequest as error:
             raise Refusal(400, str(error)) from None
         computed = await self._compute(model, wish.inputs, wish.count, request)

@@ -6,6 +6,7 @@ import shlex
 import numpy as np
 
 from .. import TEST, InvalidArgument, Net
+from .._counted import counted
 from ..deployment import model_info
 from ..proto import caffe_pb2
 
@@ -55,6 +56,16 @@ def _found(rows, items=np.inf):
     return rows[(rows[:, 1] >= 0) & (rows[:, 0] < items)]
 
 
+def _untrained(net, transfers):
+    """Names of the layers that a weights file has nothing for, but for those that share all their parameters with one that it has."""
+    named = {layer.name: [param.name for param in layer.param] for layer in net.definition.layer}
+    inline = {layer.name for layer in net.definition.layer if layer.blobs}
+    loaded = inline | {name for name, outcome, *_ in transfers if outcome == "copied"}
+    shared = {name for layer in loaded for name in named.get(layer, ()) if name}
+    return [layer for layer, blobs in net.params.items()
+            if layer not in loaded and not (len(named[layer]) >= len(blobs) and shared.issuperset(named[layer][:len(blobs)]))]
+
+
 class Model:
     """A net for inference, and what a client may know about it.
 
@@ -69,18 +80,22 @@ class Model:
     If the first axis of an output does not grow with that of the inputs, as with a Reshape to a fixed shape, a
     request has the whole shape that the file says, and is computed alone: max_batch is 0.
 
-    Raises InvalidArgument for a net without inputs or without trained weights, and what caffe.Net raises.
+    Raises InvalidArgument for a net without inputs or with a layer without trained weights, and what caffe.Net raises.
     """
 
     def __init__(self, name, definition, weights, *, max_batch=16, precision=None, labels=(), info=None, pads=False):
         self.name = name
         self._pads = pads
-        self._net = Net(definition, TEST, weights=weights or None, precision=precision, keep_all=False)
+        self._net = Net(definition, TEST, precision=precision, keep_all=False)
+        missing = _untrained(self._net, self._net.copy_from(weights)) if weights else []
         if not self._net.inputs:
             raise InvalidArgument(f"{definition}: has no inputs, so it is not a net for inference; make one: caffe deploy {shlex.quote(os.fspath(definition))}")
         if self._net.params and not weights and not any(layer.blobs for layer in self._net.definition.layer):
             raise InvalidArgument(f"{definition}: has no weights, so that answers would be random; give --weights=FILE.caffemodel, name that file "
                                   f"{os.path.splitext(definition)[0]}.caffemodel, or give a model's folder")
+        if missing:
+            raise InvalidArgument(f"{weights}: has no weights for {counted(len(missing), 'layer')} of {definition}, so that answers would be random: "
+                                  f"{', '.join(missing[:8])}; layers are matched by name")
         self.info = caffe_pb2.ModelInfo()
         for over in (info, model_info(weights) if weights else None, self._net.definition.model_info):
             _replace(self.info, over)
