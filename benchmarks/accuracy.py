@@ -77,7 +77,7 @@ def train(recipe, variant, seed, build, folder):
     solver, batch = RECIPES[recipe]
     solver_lines, net_lines = VARIANTS[variant]
     net_file = re.search(r'net: "([^"]+)"', solver).group(1)
-    net = (ROOT / net_file).read_text(encoding="utf-8")
+    net = subprocess.run([build / "bin" / "caffe", "expand", net_file], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     if net_lines:
         net = net_lines + "\n" + net
     if batch:  # the first batch_size is that of the training data
