@@ -54,7 +54,7 @@ NETS = [
     ("examples/cifar10/cifar10_full.prototxt", "examples/cifar10/cifar10_full.caffemodel",
      lambda: cifar(less_the_mean_image), 0.774),
     ("models/cifar10_resnet20/deploy.prototxt", "models/cifar10_resnet20/cifar10_resnet20.caffemodel",
-     lambda: cifar(less_the_mean_colour), 0.832),
+     lambda: cifar(less_the_mean_colour), 0.880),
 ]
 
 
@@ -95,7 +95,7 @@ TRAINED_ON = [
     ("examples/cifar10/cifar10_full_train_test.prototxt", "examples/cifar10/cifar10_full.caffemodel",
      lambda: cifar(less_the_mean_image, "train", 30000), lambda: cifar(less_the_mean_image, count=10000), 300, 100, 1e-5),
     ("models/cifar10_resnet20/train_val.prototxt", "models/cifar10_resnet20/cifar10_resnet20.caffemodel",
-     lambda: cifar(less_the_mean_colour, "train", 38400), lambda: cifar(less_the_mean_colour, count=10000), 300, 128, 1e-4),
+     lambda: cifar(less_the_mean_colour, "train", 38400), lambda: cifar(less_the_mean_colour, count=10000), 300, 128, 1e-6),
 ]
 
 

@@ -264,12 +264,14 @@ def contents(folder):
 
 
 def test_copied_runs_leave_the_original_alone(page, root, line):
-    """A run that was copied alone names the original. One that was copied with its model trains there, for longer."""
+    """A copied run names the original. A copied model trains by itself; its own run continues for longer."""
     if browser.PROGRAM is None:
         pytest.skip("caffe_tool is not built")
-    subprocess.run([browser.PROGRAM, "train", "line"], cwd=root, check=True, capture_output=True)
-    shutil.copytree(line / "runs" / "1", root / "alone")
     shutil.copytree(line, root / "twin")
+    for name in ("line", "twin"):
+        subprocess.run([browser.PROGRAM, "train", name], cwd=root, check=True, capture_output=True)
+    shutil.copytree(line / "runs" / "1", root / "alone")
+    shutil.copytree(line, root / "copy")
     before = contents(line)
     screen = page.page
     for button in ("Resume", "Stop"):
@@ -277,13 +279,16 @@ def test_copied_runs_leave_the_original_alone(page, root, line):
         screen.get_by_role("button", name=button).click()
         expect(screen.get_by_role("dialog")).to_contain_text("is a copy, or was moved")
         expect(screen.get_by_role("link", name="Open line/runs/1")).to_have_attribute("href", "/runs/line/runs/1")
+    page.open("/runs/copy/runs/1")
+    screen.get_by_role("button", name="Resume").click()
+    expect(screen.get_by_role("dialog")).to_contain_text("use Train on the page of copy")
     page.open("/runs/twin/runs/1")
     screen.get_by_role("button", name="Resume").click()
     expect(screen.get_by_label("max_iter")).to_have_value("16")
     screen.get_by_role("button", name="Train further").click()
     expect(screen.get_by_text("iteration 16 of 16")).to_be_visible()
     assert contents(line) == before and (root / "twin" / "snapshots" / "line_iter_16.solverstate").exists()
-    for name in ("alone", "twin"):
+    for name in ("alone", "copy", "twin"):
         shutil.rmtree(root / name)
 
 
