@@ -118,7 +118,7 @@ def test_examples_are_nets_that_exist(name):
     else:
         sys.path.insert(0, str(ROOT / "benchmarks" / "peer"))
         import sequence_nets
-        text = sequence_nets.vit(blocks=9, width=192, heads=3, items=2, pixels=32, patch=4, classes=10)
+        text = sequence_nets.vit(blocks=6, width=128, heads=4, items=2, pixels=32, patch=4, classes=10)
         other = text_format.Parse(text, caffe_pb2.NetParameter())
     other = caffe.Net(other, caffe.TEST)
     types = [layer.type for layer in net.layers]
