@@ -1,5 +1,6 @@
 """How the pages look, in a browser: colours, and what is there while a page waits."""
 import pathlib
+import re
 import shutil
 import threading
 
@@ -10,6 +11,7 @@ import browser
 from caffe.studio.pages import data
 
 expect.set_options(timeout=browser.LIMIT)
+STILL = "*, *::before, *::after { transition: none !important; animation: none !important; }"  # colours do not change slowly
 CONTRAST = pathlib.Path(__file__).with_name("contrast.js").read_text()
 
 
@@ -24,6 +26,8 @@ def test_texts_can_be_read(page, scheme, model, still):
                        ("/jobs", "a job"), ("/models/small", "Export ONNX")):
         page.open(path)
         expect(screen.get_by_text(sign).first).to_be_visible()
+        expect(screen.locator("body")).to_have_class(re.compile("body--" + scheme))
+        screen.add_style_tag(content=STILL)
         assert screen.evaluate(CONTRAST) == [], path
     screen.get_by_role("tab", name="Definition").click()
     expect(screen.locator(".cm-line:visible").first).to_be_visible()
