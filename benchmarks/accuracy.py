@@ -77,15 +77,13 @@ def train(recipe, variant, seed, build, folder):
     solver, batch = RECIPES[recipe]
     solver_lines, net_lines = VARIANTS[variant]
     net_file = re.search(r'net: "([^"]+)"', solver).group(1)
-    net = subprocess.run([build / "bin" / "caffe", "expand", net_file], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    if net_lines:
-        net = net_lines + "\n" + net
-    if batch:  # the first batch_size is that of the training data
-        net = re.sub(r"batch_size: \d+", f"batch_size: {batch}", net, count=1)
-        net = re.sub(r"(data_param \{)", r"\1 shuffle: true", net, count=1)
     stem = folder / f"{variant.replace(' ', '_').replace(',', '')}_{seed}"
-    if net_lines or batch:
-        stem.with_suffix(".net").write_text(net, encoding="utf-8")
+    if net_lines or batch:  # a copy elsewhere, which cannot include the files of the net
+        net = subprocess.run([build / "bin" / "caffe", "expand", net_file], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        if batch:  # the first batch_size is that of the training data
+            net = re.sub(r"batch_size: \d+", f"batch_size: {batch}", net, count=1)
+            net = re.sub(r"(data_param \{)", r"\1 shuffle: true", net, count=1)
+        stem.with_suffix(".net").write_text(f"{net_lines}\n{net}", encoding="utf-8")
         solver = solver.replace(net_file, str(stem.with_suffix(".net")))
     if "base_lr" in solver_lines:
         solver = re.sub(r"base_lr: \S+", "", solver)

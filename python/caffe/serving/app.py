@@ -1,6 +1,7 @@
 """The addresses of the server."""
 import asyncio
 import dataclasses
+import functools
 import logging
 from urllib.parse import quote
 
@@ -161,8 +162,8 @@ class Server:
         if length is not None and not (length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS):
             raise Refusal(400, f"{_LENGTH} is '{length[:40]}'; give a number of bytes")
         try:
-            read = (tensors.read_request, body, None if length is None else int(length), model)
-            wish = await asyncio.to_thread(*read) if len(body) > _LARGE else read[0](*read[1:])
+            read = functools.partial(tensors.read_request, body, None if length is None else int(length), model)
+            wish = await asyncio.to_thread(read) if len(body) > _LARGE else read()
         except tensors.BadRequest as error:
             raise Refusal(400, str(error)) from None
         computed = await self._compute(model, wish.inputs, wish.count, request)
