@@ -186,3 +186,13 @@ def test_sweeps_are_told_apart(page, root, still):
             still.jobs.stop(job.id, "cancel")
     for name in ("cat", "bobcat"):
         shutil.rmtree(root / name)
+
+
+def test_a_paused_training_is_not_queued_again(page, model, still):
+    job = still.jobs.add("train", "train small", ["true"], str(model))
+    still.jobs.stop(job.id, "pause")
+    page.open("/models/small")
+    page.page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.page.get_by_text(f"Job {job.id} trains this model and is paused. Press Go on under Jobs.")).to_be_visible()
+    assert [one.id for one, _ in still.jobs.all() if one.title == "train small"] == [job.id]
+    still.jobs.stop(job.id, "cancel")
