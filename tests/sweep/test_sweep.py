@@ -48,6 +48,11 @@ def results(folder="sweep"):
     return sorted((row["number"], row["state"], row["value"], row["values"]) for row in rows(Study(folder)))
 
 
+def recorded_end(run):
+    """The iteration at which a training has ended, by its own record."""
+    return json.loads((run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])["iteration"]
+
+
 def test_values_are_those_of_the_trainings(place, capsys):
     assert sweep("solver.prototxt", "base_lr=0.001,0.05,0.2", "--sampler=grid", "--pruner=none") == 0
     found = results()
@@ -72,6 +77,8 @@ def test_trials_that_fall_behind_end_early_and_may_be_continued(place):
     assert sweep("solver.prototxt", "base_lr=0.02,0.001,0.002,0.003,0.004", "--sampler=grid") == 0
     rates = {chosen["base_lr"]: (number, state) for number, state, _, chosen in results()}
     assert rates["0.02"][1] == "complete"
+    for row in rows(Study("sweep")):
+        assert row["iterations"] == recorded_end(place / "sweep" / f"{row['number']:04}" / "run"), "what was trained, not what has decided"
     rate, number = next((rate, number) for rate, (number, state) in rates.items() if state == "behind")
 
     def train(*options):

@@ -9,7 +9,7 @@ import subprocess
 from ..runs import Run
 
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-_LOOKS_EVERY = 0.1  # seconds
+_LOOKS_EVERY = 0.01  # seconds; what a trial that is behind trains on before it ends
 _LOG_SHOWN = 4000  # bytes
 _LOG_PREFIX = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ [^ ]+\] ")
 _LIBC = ctypes.CDLL(None)
@@ -62,10 +62,11 @@ class Training:
                 self.end()
 
     def end(self):
-        """Ends the training after its iteration, with a snapshot, and waits for it."""
+        """Ends the training after its iteration, with a snapshot, and waits for it. Then `run` has all that it has recorded."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         self._process.wait()
+        self.run.refresh()
 
     @property
     def status(self):
