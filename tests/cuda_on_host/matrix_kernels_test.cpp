@@ -54,18 +54,20 @@ TEST_F(CudaMatrixKernelsTest, TransposingConverts) {
   EXPECT_EQ(to, (std::vector<float>{1, 3, 2, 4}));
 }
 
-TEST_F(CudaMatrixKernelsTest, SumsOverRows) {
-  for (const int64_t columns : {40, 256}) {
-    for (const int64_t rows : {1, 7, 5000}) {
-      std::vector<float> matrix(rows * columns), sums(columns, 10);
-      for (int64_t i = 0; i < rows * columns; ++i) matrix[i] = static_cast<float>(i % columns);
-      std::vector<char> workspace(SumRowsWorkspace(rows, columns) + 16);
-      for (const bool adds : {false, true}) {
-        SumRows(context_, Of(matrix), rows, columns, adds, Of(sums), workspace.data());
-        device_->Synchronize();
-        for (int64_t c = 0; c < columns; ++c)
-          ASSERT_EQ(sums[c], static_cast<float>(rows * c * (adds ? 2 : 1))) << rows << " " << c;
-      }
+TEST_F(CudaMatrixKernelsTest, SumsChannels) {
+  for (const ChannelExtents& of :
+       {ChannelExtents{1, 40, 1}, ChannelExtents{5000, 40, 1}, ChannelExtents{7, 256, 1},
+        ChannelExtents{3, 5, 700}, ChannelExtents{2, 64, 33}}) {
+    const int64_t count = of.outer * of.inner;
+    std::vector<float> tensor(count * of.channels), sums(of.channels, 10);
+    for (size_t i = 0; i < tensor.size(); ++i)
+      tensor[i] = static_cast<float>(static_cast<int64_t>(i) / of.inner % of.channels);
+    std::vector<char> workspace(SumChannelsWorkspace(of) + 16);
+    for (const bool adds : {false, true}) {
+      SumChannels(context_, Of(tensor), of, adds, Of(sums), workspace.data());
+      device_->Synchronize();
+      for (int64_t c = 0; c < of.channels; ++c)
+        ASSERT_EQ(sums[c], static_cast<float>(count * c * (adds ? 2 : 1))) << of.outer << " " << c;
     }
   }
 }

@@ -26,8 +26,8 @@ struct AddElement {
   }
 };
 
-Covered RowsOf(int64_t rows, int64_t columns) {
-  return {rows, columns, 1};
+Covered CoveredBy(const ChannelExtents& extents) {
+  return {extents.outer, extents.channels, extents.inner};
 }
 
 template <typename T>
@@ -86,15 +86,15 @@ void TransposeMatrices(const KernelContext& ctx, const Matrices& from, int64_t c
   });
 }
 
-size_t SumRowsWorkspace(int64_t rows, int64_t columns) {
-  return SumWorkspace<1, double>(RowsOf(rows, columns));
+size_t SumChannelsWorkspace(const ChannelExtents& extents) {
+  return SumWorkspace<1, double>(CoveredBy(extents));
 }
 
-void SumRows(const KernelContext& ctx, const Matrices& from, int64_t rows, int64_t columns,
-             bool adds, const Matrices& sums, void* workspace) {
+void SumChannels(const KernelContext& ctx, const Matrices& from, const ChannelExtents& extents,
+                 bool adds, const Matrices& sums, void* workspace) {
   const Gradient to{{sums.data, sums.dtype}, adds};
   VisitFloat(from.dtype, [&]<typename T>(TypeTag<T>) {
-    SumCovered<1, Accum<T>>(ctx, RowsOf(rows, columns), workspace,
+    SumCovered<1, Accum<T>>(ctx, CoveredBy(extents), workspace,
                             AddElement<T>{static_cast<const T*>(from.data)}, StoreSum{to});
   });
 }

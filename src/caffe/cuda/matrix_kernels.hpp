@@ -17,11 +17,16 @@ struct Matrices {
 void TransposeMatrices(const KernelContext& ctx, const Matrices& from, int64_t count, int64_t rows,
                        int64_t columns, bool adds, const Matrices& to);
 
-// sums (columns) = or += the sum of a matrix of rows x columns over its rows, always in the same
-// order. The workspace must have SumRowsWorkspace() bytes.
-void SumRows(const KernelContext& ctx, const Matrices& from, int64_t rows, int64_t columns,
-             bool adds, const Matrices& sums, void* workspace);
-size_t SumRowsWorkspace(int64_t rows, int64_t columns);
+// A tensor of outer x channels x inner elements.
+struct ChannelExtents {
+  int64_t outer = 0, channels = 0, inner = 1;
+};
+
+// sums (channels) = or += the sum of all elements of each channel, always in the same order. The
+// workspace must have SumChannelsWorkspace() bytes.
+void SumChannels(const KernelContext& ctx, const Matrices& from, const ChannelExtents& extents,
+                 bool adds, const Matrices& sums, void* workspace);
+size_t SumChannelsWorkspace(const ChannelExtents& extents);
 
 // y[i] += bias[i / inner % channels] if there is a bias; then negative values are multiplied by
 // negative_slope.

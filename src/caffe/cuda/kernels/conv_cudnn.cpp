@@ -38,9 +38,8 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(
       conv->Input(kW, problem.filter, problem.filter_strides(), problem.filter_type);
   CudnnTensor y = graph.conv_fprop(x, w, problem.Window<fe::graph::Conv_fprop_attributes>());
   if (has_bias) {
-    const int64_t k = problem.filter[0];
-    const CudnnTensor bias =
-        conv->Input(kBias, {1, k, 1, 1}, {k, 1, k, k}, request.inputs[ops::Conv::kBias].dtype);
+    const CudnnTensor bias = conv->Input(kBias, problem.bias_shape(), problem.bias_strides(),
+                                         request.inputs[ops::Conv::kBias].dtype);
     y = graph.pointwise(y, bias,
                         fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
   }

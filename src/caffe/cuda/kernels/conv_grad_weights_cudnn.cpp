@@ -25,18 +25,19 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradWeights(const Con
 // The bias's gradient, a sum over images and pixels, by our own kernels.
 struct BiasGradient {
   bool is_wanted = false;
-  int64_t rows = 0, columns = 0;
+  ChannelExtents extents;
 
   BiasGradient(const KernelRequest& request, const TensorDesc& dy)
       : is_wanted(request.outputs.size() > 1 && request.outputs[1].present),
-        rows(dy.shape[0] * dy.shape.count(2)),
-        columns(dy.shape[1]) {}
+        extents(dy.layout == Layout::kPlain
+                    ? ChannelExtents{dy.shape[0], dy.shape[1], dy.shape.count(2)}
+                    : ChannelExtents{dy.shape[0] * dy.shape.count(2), dy.shape[1], 1}) {}
 
-  size_t workspace_bytes() const { return is_wanted ? SumRowsWorkspace(rows, columns) : 0; }
+  size_t workspace_bytes() const { return is_wanted ? SumChannelsWorkspace(extents) : 0; }
   void Run(const KernelContext& ctx, void* workspace) const {
     if (!is_wanted || !ctx.has_output(1)) return;
-    SumRows(ctx, {ctx.input(1).data, ctx.input(1).dtype}, rows, columns, ctx.accumulates(1),
-            {ctx.output(1).data, ctx.output(1).dtype}, workspace);
+    SumChannels(ctx, {ctx.input(1).data, ctx.input(1).dtype}, extents, ctx.accumulates(1),
+                {ctx.output(1).data, ctx.output(1).dtype}, workspace);
   }
 };
 
@@ -44,12 +45,10 @@ KernelOrRefusal MakeConvGradWeights(const ConvGradWeights& op, const KernelReque
                                     Groups groups) {
   if (!request.outputs[0].present) return Refusal{"only the bias's gradient is wanted"};
   const DType type = request.outputs[0].dtype;
-  const ConvProblem whole{request.inputs[0], request.inputs[1], request.outputs[0].shape.dims(),
-                          type, op.geometry};
+  const ConvProblem whole =
+      ConvProblem::Of(request.inputs[0], request.inputs[1], request.outputs[0], op.geometry);
   if (std::string why = Unfit(whole, groups); !why.empty()) return Refusal{why};
   const BiasGradient bias(request, whole.y);
-  if (bias.is_wanted && whole.y.layout == Layout::kPlain)
-    return Refusal{"the bias's gradient is summed over pixels whose channels lie last"};
   ConvProblem problem = whole.In(groups);
   // Sums are float, but the output has the images' type, for which cuDNN has newer engines. On an
   // H200 its only engine with float output takes 50 times as long.

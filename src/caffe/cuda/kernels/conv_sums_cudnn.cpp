@@ -61,6 +61,7 @@ KernelOrRefusal MakeConvStatistics(const ops::Fused& region, const KernelRequest
   const ConvProblem problem = ConvProblem::Of(request.inputs[0], request.outputs[0],
                                               request.inputs[ConvStatistics::kW], op.conv.geometry);
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
+  if (problem.geometry.spatial_axes() != 2) return Refusal{"its sums are for two spatial axes"};
   if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
   KernelOrRefusal fused = StatisticsKernel(op, request, problem);
   Kernel* const kernel = std::get_if<Kernel>(&fused);

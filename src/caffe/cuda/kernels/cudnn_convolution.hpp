@@ -2,8 +2,10 @@
 // engine that fuses several steps before it is used.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -25,12 +27,13 @@ enum ConvTensor : int64_t { kX, kW, kY, kBias, kFirstEntry };
 // One plan computes all groups at once, or is run for each group in turn.
 enum class Groups { kAtOnce, kOneByOne };
 
-// A convolution's operands as seen by all three ops.
+// A convolution's operands as seen by all three ops. cuDNN has no engines for a single spatial axis,
+// so one of extent 1 is put before it.
 struct ConvProblem {
   TensorDesc x, y;
-  std::vector<int64_t> filter;  // K, C / group, height, width
+  std::vector<int64_t> filter;  // K, C / group, spatial extents
   DType filter_type = DType::kFloat;
-  const ops::ConvGeometry& geometry;
+  ops::ConvGeometry geometry;
   // Channels of the tensor that contains y; 0: y is a whole tensor.
   int64_t y_pitch = 0;
   Layout filter_layout = Layout::kPlain;
@@ -39,10 +42,11 @@ struct ConvProblem {
   // of the first group.
   int parts = 1;
 
-  // For a filter that is an operand.
   static ConvProblem Of(const TensorDesc& x, const TensorDesc& y, const TensorDesc& filter,
                         const ops::ConvGeometry& geometry, int64_t y_pitch = 0) {
-    return {x, y, filter.shape.dims(), filter.dtype, geometry, y_pitch, filter.layout};
+    ConvProblem problem{x, y, filter.shape.dims(), filter.dtype, geometry, y_pitch, filter.layout};
+    if (geometry.spatial_axes() == 1) problem.AddAxis();
+    return problem;
   }
 
   std::vector<int64_t> x_strides() const {
@@ -51,13 +55,30 @@ struct ConvProblem {
   std::vector<int64_t> y_strides() const {
     return StridesOf(y_pitch > 0 ? WithChannels(y, y_pitch) : y);
   }
-  int64_t taps() const { return filter[2] * filter[3]; }
+  int64_t taps() const {
+    return std::accumulate(filter.begin() + 2, filter.end(), int64_t{1}, std::multiplies<>());
+  }
   // Counts all parts.
   int64_t filter_count() const { return parts * filter[0] * filter[1] * taps(); }
   size_t filter_bytes() const { return static_cast<size_t>(filter_count()) * SizeOf(filter_type); }
-  // Strides of a channels-last filter (KRSC), like the images.
+  // Strides of a channels-last filter (KRSC), also where the images are plain.
   std::vector<int64_t> filter_strides() const {
-    return {filter[1] * taps(), 1, filter[3] * filter[1], filter[1]};
+    std::vector<int64_t> strides(filter.size(), 1);
+    int64_t count = filter[1];
+    for (size_t axis = filter.size(); axis-- > 2; count *= filter[axis]) strides[axis] = count;
+    strides[0] = count;
+    return strides;
+  }
+  // Shape and strides of a bias.
+  std::vector<int64_t> bias_shape() const {
+    std::vector<int64_t> shape(filter.size(), 1);
+    shape[1] = filter[0];
+    return shape;
+  }
+  std::vector<int64_t> bias_strides() const {
+    std::vector<int64_t> strides(filter.size(), filter[0]);
+    strides[1] = 1;
+    return strides;
   }
   // True if the filter is already in that order.
   bool is_filter_order_equal() const {
@@ -88,6 +109,21 @@ struct ConvProblem {
     one.y = WithChannels(y, y.shape[1] / one.parts);
     one.filter[0] /= one.parts;
     return one;
+  }
+
+ private:
+  void AddAxis() {
+    const auto with_axis = [](std::vector<int64_t> values, size_t at, int64_t value) {
+      values.insert(values.begin() + static_cast<std::ptrdiff_t>(at), value);
+      return values;
+    };
+    x.shape = Shape(with_axis(x.shape.dims(), 2, 1));
+    y.shape = Shape(with_axis(y.shape.dims(), 2, 1));
+    filter = with_axis(filter, 2, 1);
+    geometry.kernel = with_axis(geometry.kernel, 0, 1);
+    geometry.stride = with_axis(geometry.stride, 0, 1);
+    geometry.pad = with_axis(geometry.pad, 0, 0);
+    geometry.dilation = with_axis(geometry.dilation, 0, 1);
   }
 };
 
@@ -125,7 +161,8 @@ inline std::string UnfitForParts(const ConvProblem& problem) {
 
 // Returns why cuDNN cannot be used at all; empty if it can.
 inline std::string Unfit(const ConvProblem& problem, Groups groups = Groups::kAtOnce) {
-  if (problem.geometry.spatial_axes() != 2) return "cuDNN's engines have two spatial axes";
+  const int axes = problem.geometry.spatial_axes();
+  if (axes != 2 && axes != 3) return "cuDNN's engines have one to three spatial axes";
   if (problem.x.dtype != problem.y.dtype) return "x and y are of two types";
   if (problem.x.layout != problem.y.layout) return "x and y are of two layouts";
   const ops::ConvGeometry& g = problem.geometry;

@@ -209,7 +209,7 @@ KernelOrRefusal MakeNumbers(const KernelRequest& request, const NumbersProblem& 
 
 // Returns which property of an op's shapes excludes cuDNN's engines; empty if none does.
 std::string WhyNotShapes(const ops::ConvGeometry& geometry, const Shape& x, const Shape& w) {
-  if (geometry.spatial_axes() != 2) return "cuDNN's engines have two spatial axes";
+  if (geometry.spatial_axes() != 2) return "channels lie last only with two spatial axes";
   for (int i = 0; i < 2; ++i) {
     if (geometry.Span(i) > x[2 + i] + 2 * geometry.pad[i])
       return "the kernel spans more than the input";
