@@ -70,6 +70,10 @@ class EmulatedDevice final : public CudaDevice {
     MakeCurrent();
     return MakeCudaStream();
   }
+  std::unique_ptr<Stream> MakeUrgentStream() override {
+    MakeCurrent();
+    return MakeUrgentCudaStream();
+  }
   std::unique_ptr<Event> MakeEvent() override {
     MakeCurrent();
     return MakeCudaEvent(false);

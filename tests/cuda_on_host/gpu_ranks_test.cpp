@@ -208,6 +208,13 @@ TEST_F(CudaRanksTest, RunsWithTestsAndADisplayedLossEnd) {
   EXPECT_EQ(LargestDifference(gpus.solver(1), gpus.solver(0)), 0);
 }
 
+// So that they do not wait behind the kernels of backward that follow.
+TEST_F(CudaRanksTest, ReductionsHaveStreamsThatGoFirst) {
+  const int64_t before = cuda_on_host::UrgentStreamsSoFar();
+  const SolverGroup gpus(RanksSolver(""), {.keep_all = false}, std::vector<int>{0, 1});
+  EXPECT_EQ(cuda_on_host::UrgentStreamsSoFar(), before + 2);
+}
+
 TEST_F(CudaRanksTest, ProcessesEndWhereGpusOfAProcessDo) {
   const SolverParameter param = RanksSolver("");
   SolverGroup group(param, {.keep_all = false}, std::vector<int>{0, 1});

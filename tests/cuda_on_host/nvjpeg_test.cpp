@@ -17,6 +17,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "caffe/solver_group.hpp"
 #include "tests/data/databases.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -217,6 +218,31 @@ TEST_F(CudaNvjpegTest, WithoutALibraryOrDeviceTheProcessorServesAndSaysSo) {
                                                      : "cuda: nvJPEG: nvjpegDecodeBatched returned "
                                                        "status 6; set CAFFE_JPEG_DECODER=cpu")));
     EXPECT_EQ(log.find(message), log.rfind(message));
+  }
+}
+
+// Its allocations would wait for the other GPUs' reductions.
+TEST_F(CudaNvjpegTest, GpusThatReduceInOneProcessLeaveItAlone) {
+  Write({JpegOf(0, 3, 8, 8), JpegOf(1, 3, 8, 8)});
+  SolverParameter param;
+  ParseTextProto(StrCat("base_lr: 0.01 lr_policy: 'fixed' max_iter: 3 snapshot_after_train: false "
+                        "net_param { layer { name: 'data' type: 'Data' top: 'data' top: 'label' "
+                        "data_param { source: '",
+                        database_,
+                        "' backend: LMDB batch_size: 2 threads: 1 } } layer { name: 'ip' type: "
+                        "'InnerProduct' bottom: 'data' top: 'ip' inner_product_param { "
+                        "num_output: 2 } } layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: "
+                        "'ip' bottom: 'label' top: 'loss' } }"),
+                 "solver", &param);
+  Caffe::set_mode(Caffe::GPU);
+  for (const std::vector<int>& gpus : {std::vector<int>{0, 1}, std::vector<int>{0}}) {
+    Nvjpeg::Get().Reset();
+    ::testing::internal::CaptureStderr();
+    SolverGroup(param, {.keep_all = false}, gpus).Step(3);
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    const bool is_alone = gpus.size() == 1;
+    EXPECT_EQ(Nvjpeg::Get().files > 0, is_alone);
+    EXPECT_EQ(log.find("start a process for each GPU") == std::string::npos, is_alone) << log;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "work_queue.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <thread>
@@ -12,6 +13,7 @@ namespace cuda_on_host {
 namespace {
 
 thread_local Launches launches;
+std::atomic<int64_t> urgent_streams = 0;
 thread_local int64_t pageable_copies = 0;
 thread_local int current_device = 0;
 // Captures of the calling thread that have begun and not ended.
@@ -186,6 +188,13 @@ int64_t PinnedAllocationsSoFar(int device) {
   Queues& queues = TheQueues();
   const std::lock_guard lock(queues.mutex);
   return queues.pinned_allocations[device];
+}
+
+int64_t UrgentStreamsSoFar() {
+  return urgent_streams;
+}
+void CountUrgentStream() {
+  ++urgent_streams;
 }
 
 Launches LaunchesSoFar() {

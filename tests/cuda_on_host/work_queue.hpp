@@ -93,6 +93,9 @@ struct Launches {
   bool operator==(const Launches&) const = default;
 };
 Launches LaunchesSoFar();
+// Streams with a priority above the usual one, of all devices.
+int64_t UrgentStreamsSoFar();
+void CountUrgentStream();
 void CountGraph();
 
 // Trouble that a test makes. The devices have memory for this many more allocations, including

@@ -143,6 +143,14 @@ std::unique_ptr<Stream> MakeCudaStream() {
   return std::make_unique<CudaStream>(StreamHandle(stream));
 }
 
+std::unique_ptr<Stream> MakeUrgentCudaStream() {
+  int least = 0, greatest = 0;
+  CAFFE_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  cudaStream_t stream;
+  CAFFE_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest));
+  return std::make_unique<CudaStream>(StreamHandle(stream));
+}
+
 std::unique_ptr<Stream> DefaultCudaStream() {
   return std::make_unique<CudaStream>(StreamHandle());
 }

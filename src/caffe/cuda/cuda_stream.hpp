@@ -27,6 +27,8 @@ using GraphExecHandle = UniqueHandle<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // Creates a stream on the calling thread's current device.
 std::unique_ptr<Stream> MakeCudaStream();
+// With the highest priority: its kernels' blocks go before those that wait in other streams.
+std::unique_ptr<Stream> MakeUrgentCudaStream();
 std::unique_ptr<Event> MakeCudaEvent(bool is_timed);
 // CUDA's default stream of the device that is current on use (the "legacy" one, which synchronises
 // with blocking streams and per-thread default streams).

@@ -49,6 +49,12 @@ class NvjpegDecoder final : public DeviceJpegDecoder {
  public:
   explicit NvjpegDecoder(std::shared_ptr<Device> device)
       : library_(nvjpeg::GetLibrary()), device_(std::move(device)) {
+    if (device_->reduces_with_others()) {
+      throw Unsupported(
+          "nvJPEG allocates memory while it decodes, which several GPUs of one process must not "
+          "do; "
+          "start a process for each GPU to decode on them");
+    }
     device_->MakeCurrent();
     stream_ = device_->MakeStream();
     zeroed_ = device_->MakeEvent();

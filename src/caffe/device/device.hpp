@@ -2,6 +2,7 @@
 // folder that registers an implementation, and a missing device is a missing library.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -49,14 +50,25 @@ class Device {
   // The stream that kernels are launched on. Lives as long as the device.
   virtual Stream& compute_stream();
   virtual std::unique_ptr<Stream> MakeStream();
+  // One whose work goes before that of other streams, where the device can do that.
+  virtual std::unique_ptr<Stream> MakeUrgentStream() { return MakeStream(); }
   virtual std::unique_ptr<Event> MakeEvent();
 
   // A described device stands for a chip that is not present: nets can be planned for it, not run.
   virtual bool is_described() const { return false; }
 
+  // True while the process trains on several devices that reduce together. Releasing memory of one
+  // may then wait for the others, and they for this one, so that nothing but the training itself
+  // may allocate and release.
+  bool reduces_with_others() const { return reduces_with_others_; }
+  void set_reduces_with_others(bool does) { reduces_with_others_ = does; }
+
   // The stream of launches that name no stream. Not ordered with the compute stream, except by
   // events. Lives as long as the device.
   virtual Stream& default_stream() { return compute_stream(); }
+
+ private:
+  std::atomic<bool> reduces_with_others_ = false;
 };
 
 struct DeviceFactory {

@@ -42,7 +42,7 @@ class NcclCommunicator final : public Communicator {
         index_(index),
         host_(std::move(host)),
         device_(std::move(device)),
-        stream_(device_->MakeStream()),
+        stream_(device_->MakeUrgentStream()),
         done_(device_->MakeEvent()) {}
 
   int rank() const override { return host_->rank(); }

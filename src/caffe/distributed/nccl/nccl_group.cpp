@@ -59,6 +59,7 @@ Group::Group(const std::string& id, int ranks, int first_rank,
   const Library& library = GetLibrary();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  SetReducing(true);
   try {
     GroupCall group;
     for (size_t i = 0; i < devices_.size(); ++i) {
@@ -71,11 +72,13 @@ Group::Group(const std::string& id, int ranks, int first_rank,
     for (size_t i = 0; i < devices_.size(); ++i) WaitUntilReady(i, check);
   } catch (...) {
     Abort();
+    SetReducing(false);
     throw;
   }
 }
 
 Group::~Group() {
+  SetReducing(false);
   if (is_aborted_) return;
   const Library& library = GetLibrary();
   const auto deadline = std::chrono::steady_clock::now() + kFarewell;
@@ -96,6 +99,12 @@ Group::~Group() {
   } else {
     AbortAll();
   }
+}
+
+void Group::SetReducing(bool is_reducing) {
+  if (devices_.size() < 2) return;
+  for (const std::shared_ptr<Device>& device : devices_)
+    device->set_reduces_with_others(is_reducing);
 }
 
 ncclResult_t Group::StateOf(size_t index) {

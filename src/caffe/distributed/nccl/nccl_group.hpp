@@ -41,6 +41,7 @@ class Group {
   void Abort();
 
  private:
+  void SetReducing(bool is_reducing);
   bool WaitUntilReady(size_t index, const Check& check);
   ncclResult_t StateOf(size_t index);
   void AbortAll();
