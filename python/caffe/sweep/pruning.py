@@ -7,40 +7,36 @@ from .. import InvalidArgument
 class Halving(optuna.pruners.BasePruner):
     """Asynchronous successive halving (Li et al., "A System for Massively Parallel Hyperparameter Tuning", 2020).
 
-    A trial that reaches a rung goes on if its value is among the best 1/factor of those that have reached this rung.
-    Rungs are at `least`, least x factor, least x factor^2, ... steps.
+    A trial that reaches a rung goes on if its value is among the best 1/factor of those that have reached this rung; of equal values
+    the first ones are the best. rungs: steps in ascending order.
 
     Optuna's pruner of this kind stores in a trial which rungs it has passed, before it decides; if the process is killed
     in between, the decision is lost. This one depends on the reported values alone, so a sweep that is killed and
     continued decides as one that was not.
     """
 
-    def __init__(self, least, factor=4):
-        self._least = least
+    def __init__(self, rungs, factor=4):
+        self._rungs = rungs
         self._factor = factor
 
     def prune(self, study, trial):
         rung = self._reached(trial)
         if rung is None:
             return False
-        falls = study.direction == optuna.study.StudyDirection.MINIMIZE
-        values = [value for other in study.get_trials(deepcopy=False) if (value := self._value_at(other, rung)) is not None]
-        values.sort(reverse=not falls)
-        worst_kept = values[max(len(values) // self._factor, 1) - 1]
         value = trial.intermediate_values[trial.last_step]
-        return value > worst_kept if falls else value < worst_kept
+        falls = study.direction == optuna.study.StudyDirection.MINIMIZE
+        others = [found for other in study.get_trials(deepcopy=False)
+                  if other.number != trial.number and (found := self._value_at(other, rung)) is not None]
+        ahead = sum(other <= value if falls else other >= value for other in others)
+        return ahead >= max((len(others) + 1) // self._factor, 1)
 
     def _reached(self, trial):
-        """The rung that the trial's last report was the first to reach, or None."""
+        """The highest rung that the trial's last report was the first to reach, or None."""
         steps = sorted(trial.intermediate_values)
         if not steps:
             return None
         before = steps[-2] if len(steps) > 1 else -1
-        found, rung = None, self._least
-        while rung <= steps[-1]:
-            found = rung if rung > before else None
-            rung *= self._factor
-        return found
+        return max((rung for rung in self._rungs if before < rung <= steps[-1]), default=None)
 
     @staticmethod
     def _value_at(trial, rung):
@@ -48,10 +44,15 @@ class Halving(optuna.pruners.BasePruner):
         return next((value for step, value in sorted(trial.intermediate_values.items()) if step >= rung), None)
 
 
+def _rungs(first, last):
+    """The tests nearest to a sixteenth and a quarter of the iterations."""
+    return sorted({max(1, round(last / share / first)) * first for share in (16, 4)})
+
+
 def make_pruner(name, first, last):
     """The pruner of a name. first, last: iterations of a trial's first test that counts, and of its last one."""
     least = max(first, last // 16, 1)
-    makers = {"halving": lambda: Halving(least),
+    makers = {"halving": lambda: Halving(_rungs(max(first, 1), last)),
               "hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=least, max_resource=max(last, least + 1)),
               "median": lambda: optuna.pruners.MedianPruner(n_warmup_steps=least),
               "none": optuna.pruners.NopPruner}
