@@ -34,6 +34,22 @@ def test_requests_that_are_compressed(client, encoding, compress):
     assert answer.status_code == 200 and answer.json()["outputs"][0]["shape"] == [1, 5]
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip"])
+def test_several_gzip_members(client, encoding):
+    answer = ask(client, gzip.compress(WISH[:40]) + gzip.compress(b"") + gzip.compress(WISH[40:]), encoding)
+    assert answer.status_code == 200 and answer.json()["outputs"][0]["shape"] == [1, 5]
+    assert expanded(b"".join(map(gzip.compress, (bytes(70_000), b"a" * 70_000))), "gzip", 1 << 20) == bytes(70_000) + b"a" * 70_000
+    assert ask(client, zlib.compress(WISH) * 2, "deflate").status_code == 400
+
+
+def test_the_bounds_of_several_gzip_members(client):
+    answer = ask(client, gzip.compress(bytes(600)) * 2, "gzip")
+    assert answer.status_code == 413 and "more than 1000 bytes when it is expanded" in answer.json()["error"]
+    assert expanded(gzip.compress(bytes(500)) * 2, "gzip", 1000) == bytes(1000)
+    with pytest.raises(Refusal, match="more than 10000 gzip members; send one"):
+        expanded(gzip.compress(b"") * 10_001, "gzip", 1000)
+
+
 @pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
 def test_tritons_way_to_compress(client, algorithm):
     """The length in the header is that of the JSON before it is compressed."""
@@ -59,7 +75,7 @@ def test_unknown_encodings(client, encoding, address):
     (WISH, "the body is not valid gzip, which Content-Encoding says: "), (zlib.compress(WISH), "the body is not valid gzip"),
     (gzip.compress(WISH)[:-1], "the body ends in the middle of its gzip data; it has "), (b"", "the body ends in the middle of its gzip data; it has 0 bytes"),
     (gzip.compress(WISH)[:-8] + bytes(8), "the body is not valid gzip"), (gzip.compress(WISH) + b"more", "the body has 4 bytes after the end of its gzip data"),
-    (gzip.compress(WISH) * 2, "send one stream")])
+    (gzip.compress(WISH) + gzip.compress(b" ")[:-1], "the body ends in the middle of its gzip data")])
 def test_damaged_bodies(client, content, text):
     answer = ask(client, content, "gzip")
     assert answer.status_code == 400 and text in answer.json()["error"]
@@ -78,8 +94,9 @@ def test_a_body_that_is_large_when_expanded(client, size, status):
 def test_the_memory_of_a_bomb():
     bomb = gzip.compress(bytes(64 << 20))
     tracemalloc.start()
-    with pytest.raises(Refusal, match="more than 1048576 bytes when it is expanded"):
-        expanded(bomb, "gzip", 1 << 20)
+    for members in (bomb, gzip.compress(b"") + bomb):
+        with pytest.raises(Refusal, match="more than 1048576 bytes when it is expanded"):
+            expanded(members, "gzip", 1 << 20)
     assert tracemalloc.get_traced_memory()[1] < 4 << 20
     tracemalloc.stop()
 

@@ -5,7 +5,11 @@ from .answers import Refusal
 
 _MOST_GROWTH = 100  # times the size of the body, for what is larger than _ALWAYS bytes
 _ALWAYS = 1 << 20
-_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's wbits for each format
+_MOST_MEMBERS = 10_000  # of gzip: each costs time, also if it is empty
+_CHUNK = 1 << 16  # bytes that are copied at most when a member ends
+_GZIP = 31
+_GZIP_MAGIC = b"\x1f\x8b"
+_WINDOWS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": 15}  # zlib's wbits for each format
 
 
 def encoding_of(headers):
@@ -19,12 +23,20 @@ def encoding_of(headers):
 
 
 def expanded(body, encoding, limit):
-    """The body without its encoding. Raises Refusal for more than `limit` bytes, for more than a hundred times the body, and for data
-    that are damaged."""
-    decoder = zlib.decompressobj(_WINDOWS[encoding])
+    """The body without its encoding; gzip may have several members (RFC 1952). Raises Refusal for more than `limit` bytes, for more than a
+    hundred times the body, for thousands of members, and for data that are damaged."""
     most = min(limit, max(_ALWAYS, _MOST_GROWTH * len(body)))
+    content, rest, members, decoder = bytearray(), memoryview(body), 0, None
     try:
-        content = decoder.decompress(body, most + 1)
+        while decoder is None or decoder.eof and rest[:2] == _GZIP_MAGIC and _WINDOWS[encoding] == _GZIP:
+            members += 1
+            if members > _MOST_MEMBERS:
+                raise Refusal(413, f"the body has more than {_MOST_MEMBERS} {encoding} members; send one")
+            decoder = zlib.decompressobj(_WINDOWS[encoding])
+            while rest and not decoder.eof and len(content) <= most:
+                chunk = rest[:_CHUNK]
+                content += decoder.decompress(chunk, most + 1 - len(content))
+                rest = rest[len(chunk) - len(decoder.unused_data):]
     except zlib.error as error:
         raise Refusal(400, f"the body is not valid {encoding}, which Content-Encoding says: {error}") from None
     if len(content) > most:
@@ -32,6 +44,6 @@ def expanded(body, encoding, limit):
         raise Refusal(413, f"the request has more than {most} bytes when it is expanded, {why}")
     if not decoder.eof:
         raise Refusal(400, f"the body ends in the middle of its {encoding} data; it has {len(body)} bytes")
-    if decoder.unused_data:
-        raise Refusal(400, f"the body has {len(decoder.unused_data)} bytes after the end of its {encoding} data; send one stream")
-    return content
+    if rest:
+        raise Refusal(400, f"the body has {len(rest)} bytes after the end of its {encoding} data; remove them")
+    return bytes(content)
