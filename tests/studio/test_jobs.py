@@ -54,10 +54,16 @@ def test_a_damaged_file_of_a_process(jobs, name):
     jobs.stop(job.id, "cancel")
 
 
-@pytest.mark.parametrize("status, reason", [(-9, "killed by SIGKILL; see whether the system has run out of memory"), (1, ""),
-                                            (None, "killed, with the process that waited for it")])
-def test_a_job_that_was_killed_says_so(jobs, status, reason):
+@pytest.mark.parametrize("status, reason", [
+    (-9, "killed by SIGKILL; see whether the system has run out of memory"), (None, "killed, with the process that waited for it"),
+    (1, "caffe train: a.prototxt:7:1: no such field"), (2, "ended with status 2; its log does not say why")])
+def test_a_job_that_has_failed_says_why(jobs, status, reason):
+    """Also if an earlier run of the job has said something else."""
     job = jobs.change(add(jobs).id, waits=False, runs=1)
+    with open(os.path.join(jobs.folder, job.id, "log.txt"), "w", encoding="utf-8") as file:
+        file.write("$ true\nearlier\n$ true\n")
+        if status != 2:
+            file.write("E1130 01:14:57.106088  5246 final_error.hpp:18] caffe train: a.prototxt:7:1: no such field\n  bla: 3\n  ^\n\n")
     if status is not None:
         with open(os.path.join(jobs.folder, job.id, "status.json"), "w", encoding="utf-8") as file:
             json.dump({"run": 1, "status": status}, file)

@@ -16,9 +16,11 @@ import time
 
 from .. import InvalidArgument
 from .._locks import is_locked, locked, open_lock, wait_for_lock
-from .storage import end_of, read_json, read_object, write_json
+from .._log_ends import end_of, last_words
+from .storage import read_json, read_object, write_json
 
 _STOPPING = (signal.SIGINT, signal.SIGHUP)
+_BEGIN_OF_LOG = "$ "  # of the line with the command, which each run of a job writes first
 
 
 @dataclasses.dataclass
@@ -106,11 +108,14 @@ class Jobs:
         return found.get("status") if found.get("run") == job.runs else None
 
     def reason(self, job):
-        """Says what has killed a job that has failed, because its log cannot; "" if the job has ended by itself."""
+        """Says why a job has failed: what has killed it, or else the last line of its log."""
         status = self.status(job)
         if status is None:
             return "killed, with the process that waited for it"
-        return f"killed by {signal.Signals(-status).name}; see whether the system has run out of memory" if status < 0 else ""
+        if status < 0:
+            return f"killed by {signal.Signals(-status).name}; see whether the system has run out of memory"
+        words = last_words(self.log(job))
+        return words if words and not words.startswith(_BEGIN_OF_LOG) else f"ended with status {status}; its log does not say why"
 
     def log(self, job):
         """The end of a job's log."""

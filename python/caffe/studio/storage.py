@@ -58,19 +58,6 @@ def _strictly(file):
     return content
 
 
-def end_of(file, most=65536):
-    """The text at the end of a file, "" if it cannot be read. most: bytes."""
-    if not os.path.isfile(file):  # a pipe would never end
-        return ""
-    try:
-        with open(file, "rb") as content:
-            size = content.seek(0, os.SEEK_END)
-            content.seek(max(0, size - most))
-            return content.read(most).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
 def note_in(notes, run):
     """{"tags": [...], "note": ...} of a run, from Notes.all()."""
     found = notes.get(run)

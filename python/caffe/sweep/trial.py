@@ -1,17 +1,16 @@
 """Trains one trial."""
 import ctypes
 import os
-import re
 import shutil
 import signal
 import subprocess
 
+from .._log_ends import end_of, last_words
 from ..runs import Run
 
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-_LOOKS_EVERY = 0.01  # seconds; what a trial that is behind trains on before it ends
+_LOOKS_EVERY = 0.01  # seconds; a trial that has fallen back trains on for at most this long
 _LOG_SHOWN = 4000  # bytes
-_LOG_PREFIX = re.compile(r"^[IWEF]\d{4} [\d:.]+ +\d+ [^ ]+\] ")
 _LIBC = ctypes.CDLL(None)
 
 
@@ -80,14 +79,7 @@ class Training:
 
     def last_words(self):
         """The last line of the log that says something."""
-        try:
-            with open(os.path.join(self.folder, "log.txt"), "rb") as log:
-                log.seek(0, os.SEEK_END)
-                log.seek(max(0, log.tell() - _LOG_SHOWN))
-                lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        except OSError:
-            lines = []
-        return _LOG_PREFIX.sub("", lines[-1]) if lines else f"status {self.status}"
+        return last_words(end_of(os.path.join(self.folder, "log.txt"), _LOG_SHOWN)) or f"status {self.status}"
 
 
 def _prepare(cores):

@@ -65,7 +65,7 @@ def _line(studio, job, state, refresh):
     ui.link(job.title, f"/jobs/{job.id}")
     ui.badge(state)
     if state == "failed":
-        ui.label(studio.jobs.reason(job))
+        ui.label(studio.jobs.reason(job)).style("min-width: 0; overflow-wrap: anywhere")
     ui.label(datetime.datetime.fromtimestamp(job.made).strftime("%Y-%m-%d %H:%M")).classes("soft")
     if job.result:
         ui.link("result", job.result)

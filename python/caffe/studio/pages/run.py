@@ -9,11 +9,11 @@ import numpy as np
 from nicegui import run as threads
 from nicegui import ui
 
+from ..._log_ends import end_of
 from ...runs.plan import read_plan
 from ...runs.processes import is_alive
 from .. import charts, drawing
 from ..resuming import require_own
-from ..storage import end_of
 from ..workspace import files_like
 from . import page
 from .errors import every, failure, shown_here
