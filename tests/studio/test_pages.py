@@ -94,6 +94,39 @@ def test_the_table_is_used_by_keys(page):
     assert screen.url == page.address + "/"
 
 
+def test_tab_leaves_the_table(page):
+    screen = page.page
+    has_focus = "document.activeElement.closest('.ag-root-wrapper') !== null"
+    for key in ("Tab", "Shift+Tab"):
+        screen.locator('[row-id="runs/second"] [col-id="state"]').click()
+        assert screen.evaluate(has_focus)
+        for _ in range(5):
+            screen.keyboard.press(key)
+        assert not screen.evaluate(has_focus)
+    screen.get_by_placeholder("Search").focus()
+    screen.keyboard.press("Tab")
+    assert screen.evaluate(has_focus)
+    screen.keyboard.press("ArrowDown")
+    screen.keyboard.press("ArrowRight")
+    expect(screen.locator('[row-index="0"] [col-id="run"]')).to_be_focused()
+    screen.set_viewport_size(browser.ALL_COLUMNS)
+    note = screen.locator('[row-id="runs/second"] [col-id="note"]')
+    note.dblclick()
+    screen.keyboard.type("by tab")
+    screen.keyboard.press("Tab")
+    expect(note).to_have_text("by tab")
+    assert not screen.evaluate(has_focus)
+    page.open("/")
+    expect(note).to_have_text("by tab")
+
+
+def test_the_table_is_as_high_as_the_window_allows(page):
+    table = page.page.locator(".ag-root-wrapper")
+    for height, least in ((400, 384), (1500, 900)):
+        page.page.set_viewport_size({"width": 1280, "height": height})
+        assert table.bounding_box()["height"] == least
+
+
 def test_the_focus_stays_near_a_button_that_is_replaced(page, root, still):
     jobs = [still.jobs.add("train", f"job {name}", ["true"], str(root)) for name in ("one", "two", "three")]
     screen = page.page

@@ -18,10 +18,14 @@ _LINK = f"""p => {{
     const link = document.createElement('a');
     link.textContent = p.value;
     link.href = {_ADDRESS};
+    link.tabIndex = -1;
     return link;
 }}"""
 # Enter in a cell opens the run, or edits the cell where that is possible.
 _KEY = f"p => {{ if (p.event.key === 'Enter' && !p.colDef.editable) window.location.href = {_ADDRESS}; }}"
+# Tab leaves the table, and the arrows move in it. Rows are skipped, because Shift+Tab would stop at each.
+_TAB = {":tabToNextCell": "() => false", ":tabToNextHeader": "() => false",
+        ":processRowPostCreate": "p => { for (const row of [p.eRow, p.ePinnedLeftRow]) if (row) row.tabIndex = -1; }"}
 
 
 def _row(studio, summary, notes):
@@ -95,7 +99,8 @@ async def show(studio):
         "columnDefs": _columns(rows), "rowData": rows, "rowSelection": {"mode": "multiRow", "enableClickSelection": False},
         "selectionColumnDef": {"pinned": "left", "width": 44},
         "defaultColDef": {"sortable": True, "resizable": True, "floatingFilter": False}, ":getRowId": "p => p.data.id", ":onCellKeyDown": _KEY,
-        "suppressFieldDotNotation": True, "animateRows": False, "ensureDomOrder": True}, auto_size_columns=False).classes("w-full").style("height: 24rem")
+        **_TAB, "suppressFieldDotNotation": True, "animateRows": False, "ensureDomOrder": True},
+        auto_size_columns=False).classes("w-full").style("height: max(24rem, 60vh)")
     comparison = ui.column().classes("w-full")
     search.on_value_change(lambda event: grid.run_grid_method("setGridOption", "quickFilterText", event.value or ""))
 
