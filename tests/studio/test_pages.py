@@ -1,5 +1,6 @@
 """The pages, in a browser: from photographs to a model without a terminal."""
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 import browser
+from samples import write_run
 
 expect.set_options(timeout=browser.LIMIT)
 
@@ -55,6 +57,20 @@ def test_one_run(page, root):
     screen.get_by_role("tab", name="Definitions").click()
     screen.get_by_text("solver.prototxt").click()
     expect(screen.get_by_text("base_lr: 0.1")).to_be_visible()
+
+
+def test_only_a_run_that_trains_here_is_stopped(page, root):
+    run, screen = root / "stopped", page.page
+    alive = {"start": "2099-01-01T00:00:00Z", "host": os.uname().nodename, "process": os.getpid()}
+    write_run(run, **alive, run_dir=str(run))
+    page.open("/runs/stopped")
+    buttons = [screen.get_by_role("button", name=name) for name in ("Snapshot", "Stop")]
+    for session, expected in (({}, "to_be_disabled"), ({"reason": ""}, "to_be_enabled"), ({"reason": "", "host": "elsewhere"}, "to_be_disabled"),
+                              ({"reason": ""}, "to_be_enabled"), ({"reason": "stopped"}, "to_be_disabled")):
+        (run / "run.json").write_text(json.dumps({"sessions": [{"reason": "finished", **alive, **session}]}))
+        for button in buttons:
+            getattr(expect(button), expected)()
+    shutil.rmtree(run)
 
 
 @pytest.mark.parametrize("path, text", [("/runs/../../etc", "there"), ("/runs/missing", "missing: holds no run"), ("/models/runs", "runs: holds no model"),
@@ -307,7 +323,11 @@ def test_copied_runs_leave_the_original_alone(page, root, line):
     shutil.copytree(line, root / "copy")
     before = contents(line)
     screen = page.page
-    for button in ("Resume", "Stop"):
+    record = json.loads((root / "alone" / "run.json").read_text())
+    for button in ("Resume", "Stop"):  # the latter of a copy that seems to train, as if it were of a training that goes on
+        if button == "Stop":
+            session = {**record["sessions"][-1], "start": "2099-01-01T00:00:00Z", "process": os.getpid(), "reason": ""}
+            (root / "alone" / "run.json").write_text(json.dumps({"sessions": [session]}))
         page.open("/runs/alone")
         screen.get_by_role("button", name=button).click()
         expect(screen.get_by_role("dialog")).to_contain_text("is a copy, or was moved")

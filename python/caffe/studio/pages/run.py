@@ -86,7 +86,7 @@ async def show(studio, name):
         progress = ui.linear_progress(0, show_value=False).props('aria-label="Share of the training that is done"').style("width: 12rem")
         left = ui.label("").classes("soft")
         ui.space()
-        _buttons(studio, one)
+        enable = _buttons(studio, one)
     for problem in one.problems:
         failure(problem)
     if one.session.get("error"):
@@ -113,6 +113,7 @@ async def show(studio, name):
 
     def tell():
         state.text = one.state
+        enable()
         stop = one.stop_iteration
         progress.value = min(1, one.iteration / stop) if stop else 0
         seconds = time_left(one, time.time())
@@ -127,24 +128,36 @@ async def show(studio, name):
     every(_EVERY, refresh)
 
 
+def _runs_here(one):
+    """True if the training of a Run goes on, on this machine."""
+    return one.state == "running" and is_alive(one.session) and one.session.get("host") == os.uname().nodename
+
+
 def _buttons(studio, one):
+    """Returns a function that enables what is possible now."""
     async def send(number, what):
         with refused(studio):
             await threads.io_bound(require_own, one)
             signal_to(number, what)
 
     def signal_to(number, what):
-        if is_alive(one.session) and one.state == "running" and one.session.get("host") == os.uname().nodename:
+        if _runs_here(one):
             os.kill(int(one.session["process"]), number)
             ui.notify(what)
         else:
             ui.notify("The training does not run on this machine.", type="warning")
 
     with ui.row().classes("items-center"):
-        ui.button("Snapshot", on_click=lambda: send(signal.SIGHUP, "A snapshot follows the iteration.")).props("dense flat no-caps")
-        ui.button("Stop", on_click=lambda: send(signal.SIGINT, "It stops after the iteration, with a snapshot.")).props("dense flat no-caps")
+        snapshot = ui.button("Snapshot", on_click=lambda: send(signal.SIGHUP, "A snapshot follows the iteration.")).props("dense flat no-caps")
+        stop = ui.button("Stop", on_click=lambda: send(signal.SIGINT, "It stops after the iteration, with a snapshot.")).props("dense flat no-caps")
         resume_button(studio, one)
         remove_button(studio, studio.workspace.relative(one.folder), "/")
+
+    def enable():
+        for button in (snapshot, stop):
+            button.set_enabled(_runs_here(one))
+
+    return enable
 
 
 def _curves(one):
