@@ -338,7 +338,8 @@ def test_copied_runs_leave_the_original_alone(page, root, line):
     page.open("/runs/twin/runs/1")
     screen.get_by_role("button", name="Resume").click()
     expect(screen.get_by_label("max_iter")).to_have_value("16")
-    screen.get_by_role("button", name="Train further").click()
+    expect(screen.get_by_label("max_iter")).to_be_focused()
+    screen.keyboard.press("Enter")
     expect(screen.get_by_text("iteration 16 of 16")).to_be_visible()
     assert contents(line) == before and (root / "twin" / "snapshots" / "line_iter_16.solverstate").exists()
     for name in ("alone", "copy", "twin"):

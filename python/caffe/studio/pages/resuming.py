@@ -49,6 +49,8 @@ def _refuse(studio, error):
 def _ask(one, found, queue):
     """Offers a longer training."""
     def act():
+        if not dialog.value:  # a second Enter, before the browser has closed it
+            return
         longer = found.until(value.value)
         dialog.close()
         queue(longer)
@@ -57,7 +59,8 @@ def _ask(one, found, queue):
         ui.label("Nothing is left to train").classes("title")
         ui.label(f"The run has trained for all of its {one.iteration} iterations. Raise {found.field} to continue from its newest snapshot; it is "
                  f"{found.value} now. A learning rate that depends on the length, such as onecycle, follows the new length.")
-        value = ui.number(found.field, value=2 * found.value, min=found.value + 1, precision=0).props("dense outlined")
+        value = ui.number(found.field, value=2 * found.value, min=found.value + 1, precision=0).props("dense outlined autofocus")
+        value.on("keydown.enter", act)
         with ui.row().classes("justify-end w-full"):
             ui.button("Close", on_click=dialog.close).props("dense flat no-caps")
             ui.button("Train further", on_click=act).props("dense unelevated no-caps")
