@@ -8,7 +8,7 @@ import pytest
 
 import caffe
 from caffe.studio import server, storage
-from caffe.studio.jobs import Jobs
+from caffe.studio.jobs import Job, Jobs, done_since
 
 FULL = caffe.IoError("job.json: cannot be written: No space left on device")
 
@@ -68,6 +68,13 @@ def test_a_job_that_has_failed_says_why(jobs, status, reason):
         with open(os.path.join(jobs.folder, job.id, "status.json"), "w", encoding="utf-8") as file:
             json.dump({"run": 1, "status": status}, file)
     assert jobs.state(job) == "failed" and jobs.reason(job) == reason
+
+
+def test_jobs_whose_work_a_later_one_has_done():
+    titles = [("train a", "done"), ("train a", "failed"), ("train b", "paused"), ("train c", "failed"), ("train a", "done"), ("train b/runs/1", "done"),
+              ("train a", "cancelled"), ("train c", "failed"), ("train c/d", "done")]
+    found = [(Job(f"{number:04}", "train", title, ["true"], "/"), state) for number, (title, state) in enumerate(titles)]
+    assert {identity: job.id for identity, job in done_since(found).items()} == {"0001": "0004", "0002": "0005"}
 
 
 def test_a_job_that_cannot_be_written_leaves_nothing(jobs, monkeypatch):

@@ -188,6 +188,20 @@ def test_sweeps_are_told_apart(page, root, still):
         shutil.rmtree(root / name)
 
 
+def test_a_job_whose_work_is_done_does_not_go_on(page, root, still):
+    failed, done, cancelled = (still.jobs.add("evaluate", title, ["true"], str(root)) for title in ("evaluate it", "evaluate it", "evaluate other"))
+    for job, status in ((failed, -9), (done, 0)):
+        still.jobs.change(job.id, waits=False, runs=1)
+        (root / ".cortado" / "jobs" / job.id / "status.json").write_text(json.dumps({"run": 1, "status": status}))
+    still.jobs.stop(cancelled.id, "cancel")
+    page.open("/jobs")
+    lines = page.page.locator(".panel")
+    expect(lines.filter(has_text="evaluate other").get_by_role("button", name="Go on")).to_be_visible()
+    line = lines.filter(has_text="killed by SIGKILL").filter(has_text="evaluate it")
+    expect(line.get_by_role("link", name=f"done by job {done.id}")).to_be_visible()
+    expect(line.get_by_role("button", name="Go on")).to_have_count(0)
+
+
 def test_a_paused_training_is_not_queued_again(page, model, still):
     job = still.jobs.add("train", "train small", ["true"], str(model))
     still.jobs.stop(job.id, "pause")

@@ -216,6 +216,18 @@ class Jobs:
             os.close(lock)
 
 
+def done_since(found):
+    """{id: Job} of jobs that did not end well, with the later Job that is done and did the same: it has the same title, or resumed a run
+    of the same model. found: what Jobs.all() returns."""
+    done, since = {}, {}
+    for job, state in reversed(found):
+        if state == "done":
+            done[job.title] = done[job.title.partition("/runs/")[0]] = job
+        elif job.title in done:
+            since[job.id] = done[job.title]
+    return since
+
+
 def _job(content):
     """The Job that job.json holds, or None if that is damaged, or of a newer version."""
     try:

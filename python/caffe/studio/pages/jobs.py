@@ -3,6 +3,7 @@ import datetime
 
 from nicegui import ui
 
+from ..jobs import done_since
 from . import page
 from .errors import every, failure
 
@@ -34,7 +35,9 @@ def show(studio):
             if studio.trouble:
                 with trouble:
                     failure(f"The queue waits, because no job can be started: {studio.trouble}")
-        found = {job.id: (job, _shown(job, state)) for job, state in studio.jobs.all()}
+        queue = studio.jobs.all()
+        since = done_since(queue)
+        found = {job.id: (job, _shown(job, state), since.get(job.id)) for job, state in queue}
         for identity in lines.keys() - found.keys():
             lines.pop(identity).delete()
         for identity, shown in found.items():
@@ -56,7 +59,7 @@ def show(studio):
     every(_EVERY, refresh)
 
 
-def _line(studio, job, state, refresh):
+def _line(studio, job, state, later, refresh):
     def act(what, *values):
         what(job.id, *values)
         refresh()
@@ -75,7 +78,10 @@ def _line(studio, job, state, refresh):
             ui.button("Pause", on_click=lambda: act(studio.jobs.stop, "pause")).props("dense flat no-caps")
         ui.button("Cancel", on_click=lambda: act(studio.jobs.stop, "cancel")).props("dense flat no-caps")
     elif state in ("paused", "failed", "cancelled"):
-        ui.button("Go on", on_click=lambda: act(studio.jobs.go_on)).props("dense flat no-caps")
+        if later:  # nothing is left to do
+            ui.link(f"done by job {later.id}", f"/jobs/{later.id}")
+        else:
+            ui.button("Go on", on_click=lambda: act(studio.jobs.go_on)).props("dense flat no-caps")
         if state == "paused":
             ui.button("Cancel", on_click=lambda: act(studio.jobs.stop, "cancel")).props("dense flat no-caps")
 

@@ -8,6 +8,7 @@ from nicegui import run, ui
 
 from ... import Error, InvalidArgument
 from .. import charts, commands, drawing
+from ..jobs import done_since
 from ..resuming import finished_run
 from ..workspace import files_like
 from . import page
@@ -80,7 +81,9 @@ def _actions(studio, name, folder):
 
     async def train():
         title = f"train {name}"
-        paused = [job.id for job, state in studio.jobs.all() if job.title == title and state == "paused"]
+        found = studio.jobs.all()
+        since = done_since(found)
+        paused = [job.id for job, state in found if job.title == title and state == "paused" and job.id not in since]
         if paused:
             ui.notify(f"Job {paused[-1]} trains this model and is paused. Press Go on under Jobs.", type="warning")
             return
