@@ -1,8 +1,9 @@
 """What the page of a run says about its figures, and how it draws them."""
 import numpy as np
 
-from caffe.runs import Run
+from caffe.runs import Run, Summary
 from caffe.studio import charts
+from caffe.studio.pages.models import newest_figure
 from caffe.studio.pages.run import best_of, shares_of
 
 
@@ -15,6 +16,18 @@ def test_best_figures_of_tests(tmp_path):
     run.refresh()
     assert sorted(best_of(run.series)[len("Best: "):].split(", ")) == ["test/accuracy 0.75 after iteration 20", "test/loss 0.25 after iteration 30"]
     assert best_of({}) == ""
+
+
+def test_the_newest_figure_of_a_model():
+    """Not that of a trial of a sweep in it, nor of a run without a test."""
+    def summary(folder, **figures):
+        return Summary(folder, "1", "finished", {}, figures={f"test/{name}": value for name, value in figures.items()})
+
+    summaries = [summary("/w/pets/sweep/0001/run", accuracy=0.1), summary("/w/pets/runs/3"), summary("/w/pets_2/runs/1", accuracy=0.2),
+                 summary("/w/pets/runs/2", aux_loss=0.1, loss=0.2, accuracy=0.92666, top5=1.0), summary("/w/pets/runs/1", accuracy=0.3),
+                 summary("/w/boxes/runs/1", detection_eval=0.5, aux=1.0), summary("/w/line/runs/1", loss=0.25)]
+    assert [newest_figure(summaries, f"/w/{name}") for name in ("pets", "pets_2", "boxes", "line", "none")] == [
+        "accuracy 0.927", "accuracy 0.2", "detection_eval 0.5", "loss 0.25", ""]
 
 
 def test_layers_are_shaded_by_one_measure():

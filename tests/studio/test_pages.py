@@ -82,6 +82,12 @@ def test_what_there_is_not(page, path, text):
     page.problems.clear()
 
 
+def test_the_list_of_models_shows_their_newest_test(page, model):
+    write_run(model / "runs" / "1", {"event": "test", "outputs": {"accuracy": 0.93}})
+    page.open("/models")
+    expect(page.page.locator(".panel").filter(has_text="small")).to_contain_text("trainedaccuracy 0.93")
+
+
 def test_every_page_is_reached_by_keys(page):
     screen = page.page
     for name in ("Data", "Models", "Sweeps", "Jobs", "Runs"):

@@ -25,6 +25,7 @@ _QUESTIONS = {"classification": "classify", "detection": "detect", "segmentation
 async def show(studio):
     ui.label("Models").classes("title")
     names = await run.io_bound(studio.workspace.models)
+    summaries = await run.io_bound(studio.workspace.summaries)
     if not names:
         ui.label("No model yet. Open a set under Data to make one.").classes("soft")
     for name in names:
@@ -32,6 +33,17 @@ async def show(studio):
             ui.icon("hub").props("aria-hidden=true")
             ui.link(name, f"/models/{quote(name)}")
             ui.label("trained" if _weights(studio, name) else "no weights yet").classes("soft")
+            ui.label(newest_figure(summaries, studio.workspace.inside(name))).classes("soft")
+
+
+def newest_figure(summaries, folder):
+    """The main figure of the newest test in a model's runs, such as "accuracy 0.93", or "". summaries: of all runs, the newest first."""
+    for summary in summaries:
+        tests = [name for name in summary.figures if name.startswith("test/")]
+        if tests and os.path.dirname(summary.folder) == os.path.join(folder, "runs"):
+            name = min(tests, key=lambda name: (name not in ("test/accuracy", "test/detection_eval"), "loss" in name, name))
+            return f"{name[len('test/'):]} {summary.figures[name]:.3g}"
+    return ""
 
 
 def _weights(studio, name):
