@@ -198,7 +198,7 @@ def test_from_photographs_to_a_model(page, root):
     page.shot("data")
     screen.get_by_text("What training will see").click()
     screen.get_by_role("button", name="Show", exact=True).click()
-    expect(screen.get_by_text("mean of blue, green and red")).to_be_visible()
+    expect(screen.get_by_text(re.compile("mean of blue, green and red of a sample of [0-9]+ of 120 images: "))).to_be_visible()
     expect(screen.locator("figcaption").filter(has_text="disc").first).to_be_visible()
     page.shot("preview")
     screen.get_by_label("Epochs").fill("6")

@@ -75,7 +75,7 @@ async def show_one(studio, name):
                 ui.label(str(value)).classes("number")
     versions.show(studio, name)
     _new_model(studio, name, dataset)
-    _preview(studio, folder, dataset)
+    _preview(studio, folder, dataset, len(images))
     if counts or boxes:
         _balance(counts or boxes, "Images" if counts else "Boxes")
     with ui.row().classes("items-center"):
@@ -116,10 +116,10 @@ def _balance(counts, what):
                "series": [{"type": "bar", "data": [counts[name] for name in names], "color": charts.COLORS[0]}]})).style("width: 100%; height: 15rem")
 
 
-def _preview(studio, folder, dataset):
+def _preview(studio, folder, dataset, count):
     """Shows what a net would get in training, before there is a model: a sample is imported as `caffe new` does it."""
     async def look():
-        await fill(place, _show_preview, "preview", studio.program, folder, net.value or "", "")
+        await fill(place, lambda found: _show_preview(found, count), "preview", studio.program, folder, net.value or "", "")
 
     with ui.expansion("What training will see").classes("w-full panel"):
         with ui.row().classes("items-end"):
@@ -128,8 +128,9 @@ def _preview(studio, folder, dataset):
         place = ui.column().classes("w-full")
 
 
-def _show_preview(found):
-    ui.label(f"{found['net']} on {found['side']} x {found['side']} pixels; mean of blue, green and red of {counted(found['images'], 'image')}: "
+def _show_preview(found, count):
+    of = f"a sample of {found['images']:,} of {count:,} images" if found["images"] < count else counted(count, "image")
+    ui.label(f"{found['net']} on {found['side']} x {found['side']} pixels; mean of blue, green and red of {of}: "
              + ", ".join(f"{value:g}" for value in found["mean"])).classes("soft")
     gallery(found["pictures"], found["labels"])
 
