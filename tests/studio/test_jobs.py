@@ -74,7 +74,9 @@ def test_jobs_whose_work_a_later_one_has_done():
     titles = [("train a", "done"), ("train a", "failed"), ("train b", "paused"), ("train c", "failed"), ("train a", "done"), ("train b/runs/1", "done"),
               ("train a", "cancelled"), ("train c", "failed"), ("train c/d", "done")]
     found = [(Job(f"{number:04}", "train", title, ["true"], "/"), state) for number, (title, state) in enumerate(titles)]
-    assert {identity: job.id for identity, job in done_since(found).items()} == {"0001": "0004", "0002": "0005"}
+    found += [(Job(f"{number:04}", "sweep", title, ["true"], "/", "/sweeps/a"), state) for number, title, state in (
+        (9, "sweep of a", "cancelled"), (10, "sweep a", "done"), (11, "sweep a", "failed"))]
+    assert {identity: job.id for identity, job in done_since(found).items()} == {"0001": "0004", "0002": "0005", "0009": "0010"}
 
 
 def test_a_job_that_cannot_be_written_leaves_nothing(jobs, monkeypatch):

@@ -1,6 +1,7 @@
 """The studio's queue: jobs outlive the studio, stop with signals, and wait for each other."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 pytest.importorskip("nicegui")
 
+import caffe  # noqa: E402
 from caffe.studio.jobs import Jobs  # noqa: E402
 
 # Writes a line, then waits until a file is there; ends with status 3 after SIGINT.
@@ -42,6 +44,10 @@ def add(jobs, tmp_path, name, **more):
 
 def states(jobs):
     return [state for _, state in jobs.all()]
+
+
+def text_of(file):
+    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def run_all(jobs):
@@ -104,6 +110,31 @@ def test_pause_and_go_on(jobs, tmp_path):
     (tmp_path / "goa").touch()
     run_all(jobs)
     assert states(jobs) == ["done"]
+
+
+def test_a_sweep_is_paused_and_goes_on(jobs, tmp_path):
+    """Its first trial stops with a snapshot, and is not begun again."""
+    pytest.importorskip("optuna")
+    program = pathlib.Path(caffe.__file__).resolve().parents[2] / "bin" / "caffe"
+    if not program.exists():
+        pytest.skip("caffe_tool is not built")
+    (tmp_path / "solver.prototxt").write_text('net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 200000 display: 1000 test_interval: 100000 test_iter: 1')
+    (tmp_path / "net.prototxt").write_text("""
+        layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
+          shape { dim: 4 dim: 2 } shape { dim: 4 dim: 1 } data_filler { value: 0.5 } data_filler { value: 1 } } }
+        layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 1 } }
+        layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }""")
+    trial = tmp_path / "sweep" / "0000"
+    job = jobs.add("sweep", "sweep", [str(program), "sweep", "solver.prototxt", "base_lr=0.01,0.02"], str(tmp_path))
+    jobs.start_next()
+    wait_for(lambda: states(jobs) != ["running"] or "train" in text_of(trial / "run" / "metrics.jsonl"))
+    jobs.stop(job.id, "pause")
+    wait_for(lambda: states(jobs) == ["paused"])
+    assert list((trial / "snapshots").glob("*.solverstate")) and not (tmp_path / "sweep" / "0001").exists()
+    jobs.go_on(job.id)
+    run_all(jobs)
+    assert states(jobs) == ["done"], jobs.log(job)
+    assert [len(json.loads(text_of(tmp_path / "sweep" / name / "run" / "run.json"))["sessions"]) for name in ("0000", "0001")] == [2, 1]
 
 
 def test_cancel_before_and_after_the_start(jobs, tmp_path):

@@ -155,13 +155,14 @@ class Jobs:
         return job
 
     def stop(self, identity, wish):
-        """Ends a job, or takes it from the queue. wish: "pause", after which it may go on, or "cancel". A training stops after its
-        iteration, with a snapshot."""
+        """Ends a job, or takes it from the queue. wish: "pause", after which it may go on, or "cancel". Trainings, also those of a
+        sweep, stop after their iteration, with a snapshot."""
         self.change(identity, wish=wish)
         self.signal(identity, signal.SIGINT)
 
     def go_on(self, identity):
-        """Queues a job that was paused, cancelled or has failed; a training resumes from its snapshot."""
+        """Queues a job that was paused, cancelled or has failed; a training resumes from its snapshot, a sweep with its
+        interrupted trials."""
         job = self.get(identity)
         words = [word for word in job.resume if word not in job.words]
         self.change(identity, wish="", waits=True, words=[*job.words, *words])
@@ -217,14 +218,15 @@ class Jobs:
 
 
 def done_since(found):
-    """{id: Job} of jobs that did not end well, with the later Job that is done and did the same: it has the same title, or resumed a run
-    of the same model. found: what Jobs.all() returns."""
+    """{id: Job} of jobs that did not end well, with the later Job that is done and did the same: it has the same title, resumed a run of
+    the same model, or completed the same sweep. found: what Jobs.all() returns."""
     done, since = {}, {}
     for job, state in reversed(found):
+        work = job.result if job.kind == "sweep" else job.title
         if state == "done":
-            done[job.title] = done[job.title.partition("/runs/")[0]] = job
-        elif job.title in done:
-            since[job.id] = done[job.title]
+            done[work] = done[work.partition("/runs/")[0]] = job
+        elif work in done:
+            since[job.id] = done[work]
     return since
 
 

@@ -74,7 +74,7 @@ def _line(studio, job, state, later, refresh):
         ui.link("result", job.result)
     ui.space()
     if state in ("queued", "running"):
-        if job.resume or job.kind == "train":
+        if job.resume or job.kind in ("train", "sweep"):  # the command continues what it has begun
             ui.button("Pause", on_click=lambda: act(studio.jobs.stop, "pause")).props("dense flat no-caps")
         ui.button("Cancel", on_click=lambda: act(studio.jobs.stop, "cancel")).props("dense flat no-caps")
     elif state in ("paused", "failed", "cancelled"):

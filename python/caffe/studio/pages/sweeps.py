@@ -102,9 +102,10 @@ def _continue(studio, name):
 def _queue(studio, name, title, *words):
     """Queues a job that fills the folder of a sweep, unless there is one."""
     result = f"/sweeps/{quote(name)}"
-    waiting = [job for job, state in studio.jobs.all() if job.kind == "sweep" and state in ("queued", "running") and job.result == result]
-    if waiting:
-        ui.notify(f"Job {waiting[0].id} works on {name} already.", type="warning")
-        return
+    for job, state in studio.jobs.all():
+        if job.kind == "sweep" and job.result == result and state in ("queued", "running", "paused"):
+            what = "and is paused. Press Go on under Jobs." if state == "paused" else "already."
+            ui.notify(f"Job {job.id} works on {name} {what}", type="warning")
+            return
     job = studio.jobs.add("sweep", title, [studio.program, "sweep", *words], studio.workspace.root, result)
     ui.notify(f"Job {job.id} is queued.")
