@@ -1,7 +1,5 @@
-// 3x3 convolutions in float by Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray 2016, "Fast
-// Algorithms for Convolutional Neural Networks"): 16 multiplications for each tile of 2x2 results
-// instead of 36. Images are channels-last, so each step works on vectors of channels. The
-// transforms only add, subtract and halve, so errors stay near those of direct sums.
+// 3x3 convolutions in float, and the gradients at their inputs, by Winograd's minimal filtering.
+// The gradient is a convolution of dy with filters that are turned around.
 #include <omp.h>
 
 #include <algorithm>
@@ -12,7 +10,7 @@
 
 #include "caffe/core/threads_for_now.hpp"
 #include "caffe/cpu/kernels/conv_descs.hpp"
-#include "caffe/cpu/kernels/float_vector.hpp"
+#include "caffe/cpu/kernels/winograd.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/conv.hpp"
@@ -23,33 +21,19 @@ namespace {
 
 using dnnl::memory;
 
-constexpr int64_t kTile = 2, kPatch = 4, kPositions = kPatch * kPatch;
 // Tiles per block of products: enough to amortize reading the weights, few enough to stay in a
 // cache.
 constexpr int64_t kMostTiles = 128, kFewestTiles = 20;
-constexpr int64_t kFewestChannels = 32;
 // Minimum number of tiles per transformed filter, if filters are transformed in each run; with
 // fewer, the transform costs more than it saves. C to K channels count as C K / (C + K) filters.
 constexpr int64_t kTilesPerFilter = 2;
 
-// The tiles of y, and their division into blocks.
-struct Tiling {
-  int64_t channels, outputs, height, width, rows, columns, pad_y, pad_x;
-  int64_t tiles_y, tiles_x, count, threads, blocks, block;
+// The tiles of y, divided into blocks.
+struct Tiling : Tiles {
+  int64_t threads, blocks, block;
 
-  Tiling(const ops::ConvGeometry& g, const Shape& x, const Shape& y)
-      : channels(x[1]),
-        outputs(y[1]),
-        height(x[2]),
-        width(x[3]),
-        rows(y[2]),
-        columns(y[3]),
-        pad_y(g.pad[0]),
-        pad_x(g.pad[1]),
-        tiles_y((rows + kTile - 1) / kTile),
-        tiles_x((columns + kTile - 1) / kTile),
-        count(x[0] * tiles_y * tiles_x),
-        threads(omp_get_max_threads()) {
+  Tiling(const std::vector<int64_t>& pad, const Shape& x, const Shape& y)
+      : Tiles(pad, x, y), threads(omp_get_max_threads()) {
     blocks = (count + kMostTiles - 1) / kMostTiles;
     blocks = (blocks + threads - 1) / threads * threads;
     block = (count + blocks - 1) / blocks;
@@ -60,34 +44,6 @@ struct Tiling {
   int64_t patch_stride() const { return block * channels + kFloatLanes; }
   int64_t product_stride() const { return block * outputs + kFloatLanes; }
 };
-
-struct TilePlace {
-  int64_t item, row, column;  // of the tile's first result
-};
-
-TilePlace PlaceOf(const Tiling& t, int64_t tile) {
-  return {tile / (t.tiles_y * t.tiles_x), tile / t.tiles_x % t.tiles_y * kTile,
-          tile % t.tiles_x * kTile};
-}
-
-// d - d'', d' + d'', d'' - d', d' - d''' of four numbers in a row or column.
-inline CAFFE_FORCE_INLINE void TransformPatch(FloatVector& a, FloatVector& b, FloatVector& c,
-                                              FloatVector& d) {
-  const FloatVector first = a - c, second = b + c, third = c - b, last = b - d;
-  a = first, b = second, c = third, d = last;
-}
-
-// Transforms the patch that a tile reads: a vector of channels for each position, `stride` apart.
-CAFFE_CPU_CLONES void ReadPatch(const std::array<const float*, kPositions>& pixels,
-                                int64_t channels, int64_t stride, float* to) {
-  for (int64_t c = 0; c < channels; c += kFloatLanes) {
-    FloatVector d[kPositions];
-    for (int64_t i = 0; i < kPositions; ++i) Load(pixels[i] + c, d[i]);
-    for (int64_t i = 0; i < kPatch; ++i) TransformPatch(d[i], d[4 + i], d[8 + i], d[12 + i]);
-    for (int64_t i = 0; i < kPositions; i += 4) TransformPatch(d[i], d[i + 1], d[i + 2], d[i + 3]);
-    for (int64_t i = 0; i < kPositions; ++i) Store(d[i], to + i * stride + c);
-  }
-}
 
 // Epilogue of the products: y = sums + bias + addend, then a ReLU.
 struct Finish {
@@ -179,13 +135,16 @@ class Product {
   dnnl::convolution_forward primitive_;
 };
 
-// The kernel's state; Run() must be called from one thread at a time.
+// The kernel's state; Run() must be called from one thread at a time. For the gradient at the
+// input, dy has the place of x, and dx that of y.
 class Winograd {
  public:
-  Winograd(const ops::Conv& op, const KernelRequest& request)
-      : tiling_(op.geometry, request.inputs[ops::Conv::kX].shape, request.outputs[0].shape),
+  // `is_gradient`: filters are turned around, and their inputs are what is written.
+  Winograd(const Tiling& tiling, const ops::Epilogue& epilogue, bool is_gradient)
+      : tiling_(tiling),
         product_(tiling_),
-        epilogue_(op.epilogue),
+        epilogue_(epilogue),
+        is_gradient_(is_gradient),
         zeros_(static_cast<size_t>(tiling_.channels)) {
     for (int64_t i = 0; i < tiling_.threads; ++i) products_.push_back(product_.Make());
     patches_offset_ =
@@ -203,13 +162,13 @@ class Winograd {
  private:
   size_t weights_bytes() const { return product_.weights().get_size(); }
   void RunBlock(const KernelContext& ctx, const Finish& finish, int64_t block, int64_t thread);
-  void ReadPatches(const KernelContext& ctx, int64_t first, int64_t tiles, float* patches) const;
   void WriteTiles(const KernelContext& ctx, const Finish& finish, int64_t first, int64_t tiles,
                   const float* products) const;
 
   Tiling tiling_;
   Product product_;
   ops::Epilogue epilogue_;
+  bool is_gradient_;
   std::vector<float> zeros_;  // stand for pixels outside the image
   std::vector<OneDnnPrimitive> products_;
   WorkspaceLayout part_;  // per thread
@@ -225,15 +184,19 @@ PackedOperand Winograd::Weights() const {
   WorkspaceLayout layout;
   layout.Add(static_cast<size_t>(kPositions * count) * sizeof(float));
   const size_t scratchpad = layout.Add(reorder->scratchpad_bytes());
-  const auto pack = [reorder, count, scratchpad,
-                     bytes = weights_bytes()](const KernelContext& ctx) {
+  const auto pack = [reorder, count, scratchpad, bytes = weights_bytes(), t = tiling_,
+                     is_gradient = is_gradient_](const KernelContext& ctx) {
     const float* filters = ctx.input(0).as<const float>();
     char* const workspace = static_cast<char*>(ctx.workspace);
     auto* const spread = reinterpret_cast<float*>(workspace);
     ParallelFor(count, 1024, [&](int64_t begin, int64_t end) {
       std::array<float, kPositions> filter;
       for (int64_t i = begin; i < end; ++i) {
-        TransformFilter(filters + i * 9, &filter);
+        const int64_t from = is_gradient ? i % t.channels * t.outputs + i / t.channels : i;
+        std::array<float, 9> taps;
+        std::copy_n(filters + from * 9, 9, taps.begin());
+        if (is_gradient) std::ranges::reverse(taps);
+        TransformFilter(taps.data(), &filter);
         for (int64_t p = 0; p < kPositions; ++p) spread[p * count + i] = filter[p];
       }
     });
@@ -272,7 +235,8 @@ void Winograd::RunBlock(const KernelContext& ctx, const Finish& finish, int64_t 
       static_cast<char*>(ctx.workspace) + static_cast<size_t>(thread) * part_.bytes();
   auto* const patches = reinterpret_cast<float*>(part + patches_offset_);
   auto* const products = reinterpret_cast<float*>(part + products_offset_);
-  ReadPatches(ctx, first, tiles, patches);
+  ReadPatches(tiling_, ctx.input(ops::Conv::kX).as<const float>(), zeros_.data(), first, tiles,
+              tiling_.patch_stride(), patches);
   OneDnnPrimitive& product = products_[static_cast<size_t>(thread)];
   for (int64_t p = 0; p < kPositions; ++p) {
     product.SetOperand(0, patches + p * tiling_.patch_stride());
@@ -285,25 +249,7 @@ void Winograd::RunBlock(const KernelContext& ctx, const Finish& finish, int64_t 
   WriteTiles(ctx, finish, first, tiles, products);
 }
 
-// Leaves the missing tiles of the last block unset: their results are not read.
-void Winograd::ReadPatches(const KernelContext& ctx, int64_t first, int64_t tiles,
-                           float* patches) const {
-  const float* const x = ctx.input(ops::Conv::kX).as<const float>();
-  const Tiling& t = tiling_;
-  for (int64_t i = 0; i < tiles; ++i) {
-    const TilePlace place = PlaceOf(t, first + i);
-    std::array<const float*, kPositions> pixels;
-    for (int64_t p = 0; p < kPositions; ++p) {
-      const int64_t row = place.row - t.pad_y + p / kPatch;
-      const int64_t column = place.column - t.pad_x + p % kPatch;
-      const bool is_inside = row >= 0 && row < t.height && column >= 0 && column < t.width;
-      pixels[p] = is_inside ? x + ((place.item * t.height + row) * t.width + column) * t.channels
-                            : zeros_.data();
-    }
-    ReadPatch(pixels, t.channels, t.patch_stride(), patches + i * t.channels);
-  }
-}
-
+// The missing tiles of the last block are unset, and their results are not read.
 void Winograd::WriteTiles(const KernelContext& ctx, const Finish& finish, int64_t first,
                           int64_t tiles, const float* products) const {
   const int operand = finish.adds ? ops::AddedOperand(epilogue_) : -1;
@@ -311,7 +257,7 @@ void Winograd::WriteTiles(const KernelContext& ctx, const Finish& finish, int64_
   float* const written = ctx.output(0).as<float>();
   const Tiling& t = tiling_;
   for (int64_t i = 0; i < tiles; ++i) {
-    const TilePlace place = PlaceOf(t, first + i);
+    const TilePlace place(t, first + i);
     std::array<const float*, 4> added = {};
     std::array<float*, 4> y = {};
     for (int64_t p = 0; p < 4; ++p) {
@@ -325,9 +271,9 @@ void Winograd::WriteTiles(const KernelContext& ctx, const Finish& finish, int64_
   }
 }
 
-std::optional<Refusal> RefuseUnlessServed(const ops::Conv& op, const KernelRequest& request) {
+std::optional<Refusal> RefuseUnlessServed(const ops::ConvGeometry& g,
+                                          const KernelRequest& request) {
   const OperandDesc &x = request.inputs[ops::Conv::kX], &y = request.outputs[0];
-  const ops::ConvGeometry& g = op.geometry;
   if (g.spatial_axes() != 2 || g.group != 1 || !AreAll(g.kernel, 3) || !AreAll(g.stride, 1) ||
       !AreAll(g.dilation, 1)) {
     return Refusal{"only windows of 3x3 without strides, dilation and groups"};
@@ -335,28 +281,37 @@ std::optional<Refusal> RefuseUnlessServed(const ops::Conv& op, const KernelReque
   if (x.layout != Layout::kChannelsLast || y.layout != Layout::kChannelsLast)
     return Refusal{"only images with channels last"};
   if (x.shape[1] % kFloatLanes != 0 || y.shape[1] % kFloatLanes != 0 ||
-      x.shape[1] < kFewestChannels || y.shape[1] < kFewestChannels) {
+      x.shape[1] < kFewestTiledChannels || y.shape[1] < kFewestTiledChannels) {
     return Refusal{"only channels in multiples of 16, at least 32"};
   }
   if (y.count() == 0) return Refusal{"an empty batch"};
-  const Tiling tiling(g, x.shape, y.shape);
-  if (tiling.block < kFewestTiles)
-    return Refusal{"an image that is small for the threads of this processor"};
-  const int64_t filters = tiling.channels * tiling.outputs / (tiling.channels + tiling.outputs);
-  if (!request.inputs[ops::Conv::kW].is_constant && tiling.count < kTilesPerFilter * filters)
-    return Refusal{"images that are small for filters which have to be transformed each time"};
   return RefuseLarge(g, x.shape);
 }
 
-KernelOrRefusal MakeWinograd(const ops::Conv& op, const KernelRequest& request) {
-  if (const auto refusal = RefuseUnlessServed(op, request)) return *refusal;
+std::optional<Refusal> RefuseFewTiles(const Tiling& tiling, bool is_constant) {
+  if (tiling.block < kFewestTiles)
+    return Refusal{"an image that is small for the threads of this processor"};
+  const int64_t filters = tiling.channels * tiling.outputs / (tiling.channels + tiling.outputs);
+  if (!is_constant && tiling.count < kTilesPerFilter * filters)
+    return Refusal{"images that are small for filters which have to be transformed each time"};
+  return std::nullopt;
+}
+
+// `pad`: of the windows over what is read.
+KernelOrRefusal MakeWinograd(const ops::ConvGeometry& geometry, const std::vector<int64_t>& pad,
+                             const ops::Epilogue& epilogue, bool is_gradient,
+                             const KernelRequest& request) {
+  if (const auto refusal = RefuseUnlessServed(geometry, request)) return *refusal;
+  const OperandDesc& w = request.inputs[ops::Conv::kW];
+  const Tiling tiling(pad, request.inputs[ops::Conv::kX].shape, request.outputs[0].shape);
+  if (const auto refusal = RefuseFewTiles(tiling, w.is_constant)) return *refusal;
   try {
-    const auto winograd = std::make_shared<Winograd>(op, request);
+    const auto winograd = std::make_shared<Winograd>(tiling, epilogue, is_gradient);
     Kernel kernel{"", [winograd](const KernelContext& ctx) { winograd->Run(ctx); },
                   winograd->workspace_bytes()};
     kernel.packed_weights = winograd->Weights();
-    if (!request.inputs[ops::Conv::kW].may_be_packed) kernel = PackingItself(std::move(kernel));
-    const int added = ops::AddedOperand(op.epilogue);
+    if (!w.may_be_packed) kernel = PackingItself(std::move(kernel));
+    const int added = ops::AddedOperand(epilogue);
     if (added >= 0 && request.inputs[added].is_last_read) kernel.replaced_input = added;
     return kernel;
   } catch (const dnnl::error& error) {
@@ -364,11 +319,28 @@ KernelOrRefusal MakeWinograd(const ops::Conv& op, const KernelRequest& request) 
   }
 }
 
-// Comes before oneDNN's convolution, which has the same rank, because of its name.
+KernelOrRefusal MakeForward(const ops::Conv& op, const KernelRequest& request) {
+  return MakeWinograd(op.geometry, op.geometry.pad, op.epilogue, /*is_gradient=*/false, request);
+}
+
+KernelOrRefusal MakeGradientAtInput(const ops::ConvGradData& op, const KernelRequest& request) {
+  static_assert(int{ops::ConvGradData::kDy} == int{ops::Conv::kX});
+  static_assert(int{ops::ConvGradData::kW} == int{ops::Conv::kW});
+  std::vector<int64_t> pad = op.geometry.pad;
+  for (int64_t& one : pad) one = 2 - one;
+  if (std::ranges::any_of(pad, [](int64_t one) { return one < 0; }))
+    return Refusal{"only padding that no window lies in completely"};
+  return MakeWinograd(op.geometry, pad, {}, /*is_gradient=*/true, request);
+}
+
+// These come before oneDNN's, which have the same rank, because of their names.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-by-winograd", KernelRank::kBest,
-                              MakeWinograd,
+                              MakeForward,
                               {.signatures = {{DType::kFloat, DType::kFloat}},
                                .fuses = OneDnnFuses});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-by-winograd",
+                              KernelRank::kBest, MakeGradientAtInput,
+                              {.signatures = {{DType::kFloat, DType::kFloat}}});
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -1,0 +1,84 @@
+// Convolutions of 3x3 by Winograd's algorithm, and their gradients.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "caffe/core/threads_for_now.hpp"
+#include "caffe/cpu/kernels/conv_check.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+struct WinogradCase {
+  std::vector<int64_t> x;
+  int64_t outputs;
+  std::vector<int64_t> pad = {1, 1};
+
+  ops::ConvGeometry geometry() const { return {{3, 3}, {1, 1}, pad, {1, 1}, 1}; }
+  OperandDesc X() const { return {{Shape(x), DType::kFloat, Layout::kChannelsLast}}; }
+  OperandDesc Y() const {
+    const ops::ConvGeometry g = geometry();
+    return {{Shape{x[0], outputs, g.OutputSize(0, x[2]), g.OutputSize(1, x[3])}, DType::kFloat,
+             Layout::kChannelsLast}};
+  }
+  OperandDesc W() const { return {{Shape{outputs, x[1], 3, 3}, DType::kFloat}}; }
+  OperandDesc Bias() const { return {{Shape{outputs}, DType::kFloat}}; }
+};
+
+// "" if the kernel of this name is right, otherwise what is wrong, or why it refuses.
+std::string Fault(const std::string& name, const Op& op, const std::vector<OperandDesc>& inputs,
+                  const std::vector<OperandDesc>& outputs) {
+  const auto device = MakeDevice(DeviceKind::kCpu);
+  const KernelRequest request{op, inputs, outputs, *device};
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type())) {
+    if (candidate.name != name) continue;
+    const KernelOrRefusal answer = candidate.factory(request);
+    if (const auto* refusal = std::get_if<Refusal>(&answer)) return refusal->reason;
+    return FaultOfConv(request, std::get<Kernel>(answer)).value_or("");
+  }
+  return "there is no " + name;
+}
+std::string OfForward(const WinogradCase& of) {
+  return Fault("conv-by-winograd", Op(ops::Conv{of.geometry()}), {of.X(), of.W(), of.Bias()},
+               {of.Y()});
+}
+std::string OfGradData(const WinogradCase& of) {
+  return Fault("conv-grad-data-by-winograd", Op(ops::ConvGradData{of.geometry()}), {of.Y(), of.W()},
+               {of.X()});
+}
+std::string OfGradWeights(const WinogradCase& of) {
+  return Fault("conv-grad-weights-by-winograd", Op(ops::ConvGradWeights{of.geometry()}),
+               {of.X(), of.Y()}, {of.W(), of.Bias()});
+}
+
+// Odd and even sizes, paddings of 0 to 2, more and fewer outputs than channels, and so many tiles
+// that they are multiplied in parts of which the last one is smaller.
+TEST(WinogradTest, AllPassesAreRight) {
+  const ThreadsForNow two(2);  // with more, images are too small
+  for (const WinogradCase& of : std::vector<WinogradCase>{{{2, 32, 9, 12}, 48, {0, 2}},
+                                                          {{3, 64, 8, 7}, 32, {2, 1}},
+                                                          {{1, 48, 16, 16}, 48, {1, 0}},
+                                                          {{1, 32, 25, 21}, 480},
+                                                          {{2, 480, 13, 25}, 32}}) {
+    SCOPED_TRACE(of.X().shape.ToString() + " -> " + of.Y().shape.ToString());
+    EXPECT_EQ(OfForward(of), "");
+    EXPECT_EQ(OfGradData(of), "");
+    EXPECT_EQ(OfGradWeights(of), "");
+  }
+}
+
+TEST(WinogradTest, RefusesWhatIsSlower) {
+  const WinogradCase few = {{1, 128, 8, 8}, 128};
+  EXPECT_NE(OfForward(few), "");
+  EXPECT_NE(OfGradData(few), "");
+  EXPECT_NE(OfGradWeights(few), "");
+  const WinogradCase far = {{2, 64, 16, 16}, 64, {3, 3}};
+  EXPECT_NE(OfGradData(far), "");
+}
+
+}  // namespace
+}  // namespace caffe::cpu
