@@ -44,6 +44,11 @@ TEST(BoxesTest, SuppressionKeepsTheBest) {
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[0].index, 1);
   EXPECT_EQ(kept[1].index, 2);
+  EXPECT_EQ(Suppress(candidates, boxes, 0.5, 1, 0).size(), 0u);
+  EXPECT_EQ(Suppress(candidates, boxes, 0.5, 1, 2).size(), 2u);
+  kept = Suppress(candidates, boxes, 0.5, 1, 1);
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].index, 1);
   EXPECT_EQ(Suppress(candidates, boxes, 0.95, 1).size(), 3u);
   // After the first kept box the threshold is 0.95 * 0.9, below their overlap of 0.9.
   EXPECT_EQ(Suppress(candidates, boxes, 0.95, 0.9).size(), 2u);

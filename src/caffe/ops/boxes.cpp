@@ -68,8 +68,15 @@ Box Decode(const BoxCodes& codes, const Box& prior, const BoxCodes& variances, B
 
 std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
                                 const std::vector<Box>& boxes, double threshold, double eta) {
+  return Suppress(candidates, boxes, threshold, eta, -1);
+}
+
+std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
+                                const std::vector<Box>& boxes, double threshold, double eta,
+                                int most) {
   std::vector<ScoredBox> kept;
   for (const ScoredBox& candidate : candidates) {
+    if (most >= 0 && kept.size() >= static_cast<size_t>(most)) break;
     const bool stays = std::all_of(kept.begin(), kept.end(), [&](const ScoredBox& better) {
       return Overlap(boxes[candidate.index], boxes[better.index]) <= threshold;
     });

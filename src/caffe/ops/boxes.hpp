@@ -67,6 +67,10 @@ struct ScoredBox {
 CAFFE_EXPORT std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
                                              const std::vector<Box>& boxes, double threshold,
                                              double eta);
+// The first `most` of them (negative: all), in less time.
+CAFFE_EXPORT std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
+                                             const std::vector<Box>& boxes, double threshold,
+                                             double eta, int most);
 
 // The mean, weighted by score, of the candidates that overlap `box` by at least `least_overlap`:
 // box voting (Gidaris and Komodakis 2015). Returns `box` if no score is above 0,
