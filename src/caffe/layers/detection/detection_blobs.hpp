@@ -23,6 +23,23 @@ inline std::vector<double> ValuesOf(const TensorView& view) {
   return values;
 }
 
+// Copies `count` elements from element `first` of a plain operand on.
+inline void ReadElements(const TensorView& view, int64_t first, int64_t count, double* to) {
+  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
+    const T* from = view.as<const T>() + first;
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<double>(from[i]);
+  });
+}
+
+// The reverse: to element `first` of a plain operand and those after it.
+inline void WriteElements(const double* from, int64_t count, const TensorView& view,
+                          int64_t first) {
+  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
+    T* to = view.as<T>() + first;
+    for (int64_t i = 0; i < count; ++i) to[i] = T(from[i]);
+  });
+}
+
 // Sort key for mining: NaN counts as the hardest, because dropping such a loss would hide it.
 inline double Hardness(double loss) {
   return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
@@ -61,11 +78,6 @@ inline std::map<int, std::vector<GroundTruth>> GroundTruths(const std::vector<do
         {static_cast<int>(row[1]), {row[3], row[4], row[5], row[6]}, row[7] != 0});
   }
   return items;
-}
-
-inline ops::BoxCodes CodesAt(const std::vector<double>& values, size_t index) {
-  const double* codes = &values[index * 4];
-  return {codes[0], codes[1], codes[2], codes[3]};
 }
 
 // True if a box can be written to a top of floats.

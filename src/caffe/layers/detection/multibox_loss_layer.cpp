@@ -1,8 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "caffe/core/for_each_item.hpp"
+#include "caffe/core/loss_estimates.hpp"
 #include "caffe/layer_factory.hpp"
-#include "caffe/layers/detection/detection_blobs.hpp"
+#include "caffe/layers/detection/class_scores.hpp"
+#include "caffe/layers/detection/prior_matching.hpp"
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/term_losses.hpp"
@@ -10,226 +14,194 @@
 namespace caffe {
 namespace {
 
-constexpr int kUnmatched = -1;
-constexpr int kIgnored = -2;
-
-// The result of matching the prior boxes of one item: for each, the index of its object or one of
-// the constants above, and its largest overlap with any object.
-struct Matches {
-  std::vector<int> object;
-  std::vector<double> overlap;
-};
-
-// Greedy bipartite matching, so that each object has a box; then (PER_PREDICTION) every other box
-// with enough overlap is matched with its best object.
-Matches Match(const std::vector<GroundTruth>& objects, const std::vector<ops::Box>& boxes,
-              const MultiBoxLossParameter& options) {
-  constexpr double kLeastOverlap = 1e-6;
-  Matches matches{std::vector<int>(boxes.size(), kUnmatched), std::vector<double>(boxes.size(), 0)};
-  std::vector<std::vector<double>> overlaps(boxes.size(), std::vector<double>(objects.size(), 0));
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    if (options.ignore_cross_boundary_bbox() && boxes[i].crosses_edge()) {
-      matches.object[i] = kIgnored;
-      continue;
-    }
-    for (size_t k = 0; k < objects.size(); ++k) {
-      const double overlap = ops::Overlap(boxes[i], objects[k].box);
-      if (overlap <= kLeastOverlap) continue;
-      overlaps[i][k] = overlap;
-      matches.overlap[i] = std::max(matches.overlap[i], overlap);
-    }
-  }
-  std::vector<bool> is_matched(objects.size(), false);
-  for (size_t round = 0; round < objects.size(); ++round) {
-    double best = 0;
-    size_t best_box = 0, best_object = 0;
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      if (matches.object[i] != kUnmatched) continue;
-      for (size_t k = 0; k < objects.size(); ++k) {
-        if (!is_matched[k] && overlaps[i][k] > best) {
-          best = overlaps[i][k], best_box = i, best_object = k;
-        }
-      }
-    }
-    if (best <= 0) break;
-    matches.object[best_box] = static_cast<int>(best_object);
-    matches.overlap[best_box] = best;
-    is_matched[best_object] = true;
-  }
-  if (options.match_type() == MultiBoxLossParameter::BIPARTITE) return matches;
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    if (matches.object[i] != kUnmatched) continue;
-    double best = 0;
-    for (size_t k = 0; k < objects.size(); ++k) {
-      if (overlaps[i][k] < options.overlap_threshold() || overlaps[i][k] <= best) continue;
-      best = overlaps[i][k];
-      matches.object[i] = static_cast<int>(k);
-    }
-  }
-  return matches;
-}
-
-// The class loss of one prior box's scores, and its gradient.
-class ClassLoss {
- public:
-  ClassLoss(const double* scores, int classes, bool is_softmax)
-      : scores_(scores), classes_(classes), is_softmax_(is_softmax) {
-    largest_ = *std::max_element(scores, scores + classes);
-    for (int c = 0; c < classes; ++c) sum_ += std::exp(scores[c] - largest_);
-  }
-
-  double Loss(int label) const {
-    if (is_softmax_) return std::log(sum_) + largest_ - scores_[label];
-    double loss = 0;
-    for (int c = 0; c < classes_; ++c) {
-      const double x = scores_[c], t = c == label;
-      loss += std::log1p(std::exp(-std::abs(x))) - x * (t - static_cast<double>(x >= 0));
-    }
-    return loss;
-  }
-
-  void AddGradient(int label, double factor, double* gradient) const {
-    for (int c = 0; c < classes_; ++c) {
-      const double x = scores_[c];
-      const double p = is_softmax_ ? std::exp(x - largest_) / sum_ : 0.5 * std::tanh(0.5 * x) + 0.5;
-      gradient[c] += factor * (p - static_cast<double>(c == label));
-    }
-  }
-
- private:
-  const double* scores_;
-  int classes_;
-  bool is_softmax_;
-  double largest_ = 0, sum_ = 0;
-};
-
-// Computes the loss of one batch, and its gradients for a loss weight of 1.
+// Computes the loss of one batch, and writes its gradients for a loss weight of 1 to outputs 1 and
+// 2. Items are computed in parallel.
 class Computation {
  public:
   Computation(const MultiBoxLossParameter& options, const LossParameter& loss,
               const KernelContext& ctx)
       : options_(options),
-        loc_(ValuesOf(ctx.input(0))),
-        conf_(ValuesOf(ctx.input(1))),
+        loc_(ctx.input(0)),
+        conf_(ctx.input(1)),
+        dloc_(ctx.has_output(1) ? &ctx.output(1) : nullptr),
+        dconf_(ctx.has_output(2) ? &ctx.output(2) : nullptr),
         priors_(ValuesOf(ctx.input(2))),
-        truths_(GroundTruths(ValuesOf(ctx.input(3)))),
         items_(ctx.input(0).shape[0]),
         classes_(static_cast<int>(options.num_classes())),
         locations_(options.share_location() ? 1 : classes_),
-        dloc_(loc_.size()),
-        dconf_(conf_.size()) {
-    for (int64_t item = 0; item < items_; ++item) FindItem(item);
+        objects_(ObjectsOfItems(ValuesOf(ctx.input(3)))),
+        found_(items_) {
+    ForEachItem(items_, [this](int64_t item) { Choose(item); });
     const double divisor = Divisor(loss);
-    for (const Chosen& one : chosen_) Add(one, divisor);
+    ForEachItem(items_, [this, divisor](int64_t item) { Learn(item, divisor); });
+    for (const Item& item : found_) {
+      for (const double term : item.terms) loss_ += term;
+    }
   }
 
   double loss() const { return loss_; }
-  const std::vector<double>& dloc() const { return dloc_; }
-  const std::vector<double>& dconf() const { return dconf_; }
 
  private:
   // A selected prior box of an item, as an object (not null) or as background.
   struct Chosen {
-    int64_t item;
     size_t prior;
     const GroundTruth* object;
   };
 
-  int ClassOf(const GroundTruth& object) const {
-    return options_.map_object_to_agnostic() ? static_cast<int>(options_.background_label_id()) + 1
-                                             : object.label;
+  struct Item {
+    size_t matched = 0;
+    std::vector<Chosen> chosen;
+    std::vector<double> terms;  // of the loss, in the order in which they are added
+  };
+
+  std::vector<std::vector<GroundTruth>> ObjectsOfItems(const std::vector<double>& truths) const {
+    std::vector<std::vector<GroundTruth>> objects(items_);
+    for (auto& [item, of_item] : GroundTruths(truths)) {
+      if (item < items_) objects[item] = std::move(of_item);
+    }
+    return objects;
+  }
+
+  int background() const { return static_cast<int>(options_.background_label_id()); }
+  bool is_softmax() const { return options_.conf_loss_type() == MultiBoxLossParameter::SOFTMAX; }
+  ops::BoxCode code() const { return static_cast<ops::BoxCode>(options_.code_type()); }
+
+  int ClassOf(const GroundTruth* object) const {
+    if (object == nullptr) return background();
+    return options_.map_object_to_agnostic() ? background() + 1 : object->label;
+  }
+
+  // Index of a box among those of all items.
+  int64_t BoxIndex(int64_t item, size_t prior) const {
+    return item * static_cast<int64_t>(priors_.boxes.size()) + static_cast<int64_t>(prior);
+  }
+
+  ops::BoxCodes CodesAt(int64_t index) const {
+    ops::BoxCodes codes;
+    ReadElements(loc_, index * 4, 4, codes.data());
+    return codes;
   }
 
   ops::Box Predicted(int64_t item, size_t prior) const {
-    return ops::Decode(CodesAt(loc_, (item * priors_.boxes.size() + prior) * locations_),
-                       priors_.boxes[prior], priors_.variances[prior], code(),
-                       !options_.encode_variance_in_target());
+    return ops::Decode(CodesAt(BoxIndex(item, prior) * locations_), priors_.boxes[prior],
+                       priors_.variances[prior], code(), !options_.encode_variance_in_target());
   }
-  ops::BoxCode code() const { return static_cast<ops::BoxCode>(options_.code_type()); }
 
-  ClassLoss Scores(int64_t item, size_t prior) const {
-    return {&conf_[(item * priors_.boxes.size() + prior) * classes_], classes_,
-            options_.conf_loss_type() == MultiBoxLossParameter::SOFTMAX};
+  // The boxes that an item's prior boxes predict.
+  std::vector<ops::Box> AllPredicted(int64_t item) const {
+    std::vector<ops::Box> boxes;
+    for (size_t i = 0; i < priors_.boxes.size(); ++i) boxes.push_back(Predicted(item, i));
+    return boxes;
   }
 
   // Objects to be matched. An error for an invalid label names its item.
-  std::vector<GroundTruth>& Objects(int64_t item) {
-    std::vector<GroundTruth>& objects = truths_[static_cast<int>(item)];
+  const std::vector<GroundTruth>& Objects(int64_t item) {
+    std::vector<GroundTruth>& objects = objects_[item];
     std::erase_if(objects, [&](const GroundTruth& one) {
       Require(one.label >= 0 && one.label < classes_, "label ", one.label, " of item ", item,
               " is outside 0..", classes_ - 1, "; check num_classes and the label map");
-      const bool is_background = one.label == static_cast<int>(options_.background_label_id());
-      return is_background || (one.is_difficult && !options_.use_difficult_gt());
+      return one.label == background() || (one.is_difficult && !options_.use_difficult_gt());
     });
     return objects;
   }
 
-  void FindItem(int64_t item) {
+  void Choose(int64_t item) {
     const std::vector<GroundTruth>& objects = Objects(item);
     const size_t count = priors_.boxes.size();
-    std::vector<ops::Box> boxes = priors_.boxes;
-    if (!options_.use_prior_for_matching()) {
-      for (size_t i = 0; i < count; ++i) boxes[i] = Predicted(item, i);
-    }
-    const Matches matches = Match(objects, boxes, options_);
+    const Matches matches = options_.use_prior_for_matching()
+                                ? Match(objects, priors_.boxes, options_)
+                                : Match(objects, AllPredicted(item), options_);
     std::vector<size_t> positives, negatives;
     for (size_t i = 0; i < count; ++i) {
       if (matches.object[i] >= 0) positives.push_back(i);
     }
-    const auto class_of = [&](size_t i) {
-      return matches.object[i] >= 0 ? ClassOf(objects[matches.object[i]])
-                                    : static_cast<int>(options_.background_label_id());
-    };
     switch (options_.mining_type()) {
       case MultiBoxLossParameter::NONE:
         for (size_t i = 0; i < count; ++i) {
           if (matches.object[i] == kUnmatched) negatives.push_back(i);
         }
         break;
-      case MultiBoxLossParameter::MAX_NEGATIVE: {
-        std::vector<ops::ScoredBox> candidates;
+      case MultiBoxLossParameter::MAX_NEGATIVE:
         for (size_t i = 0; i < count; ++i) {
-          if (matches.object[i] != kUnmatched || matches.overlap[i] >= options_.neg_overlap())
-            continue;
-          candidates.push_back(
-              {Hardness(Scores(item, i).Loss(class_of(i))), static_cast<int64_t>(i)});
+          if (matches.object[i] == kUnmatched && !(matches.overlap[i] >= options_.neg_overlap()))
+            negatives.push_back(i);
         }
-        const double most = static_cast<double>(options_.neg_pos_ratio()) * positives.size();
-        ops::KeepBest(&candidates, static_cast<int>(most));
-        for (const ops::ScoredBox& one : candidates) negatives.push_back(one.index);
+        KeepHardest(item, static_cast<double>(options_.neg_pos_ratio()) * positives.size(),
+                    &negatives);
         break;
-      }
       case MultiBoxLossParameter::HARD_EXAMPLE:
-        Mine(item, matches, objects, class_of, &positives, &negatives);
+        Mine(item, matches, objects, &positives, &negatives);
         break;
     }
-    matched_ += positives.size();
-    for (const size_t i : positives) chosen_.push_back({item, i, &objects[matches.object[i]]});
-    for (const size_t i : negatives) chosen_.push_back({item, i, nullptr});
+    Item& found = found_[item];
+    found.matched = positives.size();
+    found.chosen.reserve(positives.size() + negatives.size());
+    for (const size_t i : positives) found.chosen.push_back({i, &objects[matches.object[i]]});
+    for (const size_t i : negatives) found.chosen.push_back({i, nullptr});
+  }
+
+  // Keeps the `most` boxes with the largest losses as background, the largest first.
+  void KeepHardest(int64_t item, double most, std::vector<size_t>* boxes) const {
+    const int kept = static_cast<int>(most);
+    if (kept == 0) return boxes->clear();
+    if (is_softmax() && kept > 0) DropEasy(item, kept, boxes);
+    ClassScores scores(classes_, is_softmax());
+    std::vector<ops::ScoredBox> candidates;
+    candidates.reserve(boxes->size());
+    for (const size_t i : *boxes) {
+      scores.Read(conf_, BoxIndex(item, i) * classes_);
+      candidates.push_back({Hardness(scores.Loss(background())), static_cast<int64_t>(i)});
+    }
+    ops::KeepBest(&candidates, kept);
+    boxes->clear();
+    for (const ops::ScoredBox& one : candidates) boxes->push_back(one.index);
+  }
+
+  // Drops boxes that cannot be among the `kept` hardest, as estimates of their losses tell.
+  void DropEasy(int64_t item, size_t kept, std::vector<size_t>* boxes) const {
+    if (boxes->size() <= kept) return;
+    const size_t count = priors_.boxes.size();
+    std::vector<double> estimates(count), ranked;
+    VisitFloat(conf_.dtype, [&]<typename T>(TypeTag<T>) {
+      EstimateLosses(conf_.as<const T>() + BoxIndex(item, 0) * classes_,
+                     static_cast<int64_t>(count), classes_, background(), estimates.data());
+    });
+    for (const size_t i : *boxes) {
+      if (!std::isnan(estimates[i])) ranked.push_back(estimates[i]);
+    }
+    if (ranked.size() <= kept) return;
+    std::nth_element(ranked.begin(), ranked.begin() + static_cast<int64_t>(kept) - 1, ranked.end(),
+                     std::greater<>());
+    // At least `kept` boxes have losses of ranked[kept - 1] less an error, or larger ones.
+    const double least = ranked[kept - 1] - 2 * ErrorOfEstimates(classes_);
+    std::erase_if(*boxes, [&](size_t i) { return estimates[i] < least; });
   }
 
   // Selects the boxes with the largest losses, after suppressing neighbours; all others are
   // dropped, also matched ones (Shrivastava et al. 2016).
-  template <typename ClassFn>
   void Mine(int64_t item, const Matches& matches, const std::vector<GroundTruth>& objects,
-            const ClassFn& class_of, std::vector<size_t>* positives,
-            std::vector<size_t>* negatives) const {
+            std::vector<size_t>* positives, std::vector<size_t>* negatives) const {
+    ClassScores scores(classes_, is_softmax());
     std::vector<ops::ScoredBox> candidates;
-    std::vector<ops::Box> boxes = priors_.boxes;
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      const int object = matches.object[i];
-      if (object == kIgnored) continue;
-      if (options_.ignore_difficult_gt() && object >= 0 && objects[object].is_difficult) continue;
-      double loss = Scores(item, i).Loss(class_of(i));
-      if (object >= 0) loss += LocationLoss({item, i, &objects[object]}, 0);
+    for (size_t i = 0; i < priors_.boxes.size(); ++i) {
+      const int index = matches.object[i];
+      if (index == kIgnored) continue;
+      const GroundTruth* object = index >= 0 ? &objects[index] : nullptr;
+      if (options_.ignore_difficult_gt() && object != nullptr && object->is_difficult) continue;
+      scores.Read(conf_, BoxIndex(item, i) * classes_);
+      double loss = scores.Loss(ClassOf(object));
+      if (object != nullptr) loss += LocationLoss(item, {i, object});
       candidates.push_back({Hardness(loss), static_cast<int64_t>(i)});
-      if (!options_.use_prior_for_nms()) boxes[i] = Predicted(item, i);
     }
     if (options_.has_nms_param()) {
       ops::KeepBest(&candidates,
                     options_.nms_param().has_top_k() ? options_.nms_param().top_k() : -1);
-      candidates = ops::Suppress(candidates, boxes, options_.nms_param().nms_threshold(),
-                                 options_.nms_param().eta());
+      const auto suppress = [&](const std::vector<ops::Box>& boxes) {
+        return ops::Suppress(candidates, boxes, options_.nms_param().nms_threshold(),
+                             options_.nms_param().eta(), options_.sample_size());
+      };
+      candidates =
+          options_.use_prior_for_nms() ? suppress(priors_.boxes) : suppress(AllPredicted(item));
     }
     ops::KeepBest(&candidates, options_.sample_size());
     positives->clear();
@@ -250,7 +222,8 @@ class Computation {
         divisor = static_cast<double>(items_) * static_cast<double>(priors_.boxes.size());
         break;
       case LossParameter::VALID:
-        divisor = static_cast<double>(matched_);
+        divisor = 0;
+        for (const Item& item : found_) divisor += static_cast<double>(item.matched);
         break;
       case LossParameter::BATCH_SIZE:
         divisor = static_cast<double>(items_);
@@ -264,17 +237,20 @@ class Computation {
     return std::max(divisor, 1.0);
   }
 
+  int64_t LocationAt(int64_t item, const Chosen& one) const {
+    return BoxIndex(item, one.prior) * locations_ +
+           (options_.share_location() ? 0 : one.object->label);
+  }
+
   // Location loss of a matched box; adds `factor` times its gradient.
-  double LocationLoss(const Chosen& one, double factor,
-                      std::vector<double>* gradient = nullptr) const {
+  double LocationLoss(int64_t item, const Chosen& one, double factor = 0,
+                      ops::BoxCodes* gradient = nullptr) const {
     const ops::Box& prior = priors_.boxes[one.prior];
-    const int slot = options_.share_location() ? 0 : one.object->label;
-    const size_t at = (one.item * priors_.boxes.size() + one.prior) * locations_ + slot;
-    if (options_.bp_inside() && Predicted(one.item, one.prior).crosses_edge()) return 0;
+    if (options_.bp_inside() && Predicted(item, one.prior).crosses_edge()) return 0;
     const bool divides = !options_.encode_variance_in_target();
     const ops::BoxCodes wanted =
         ops::Encode(one.object->box, prior, priors_.variances[one.prior], code(), divides);
-    const ops::BoxCodes found = CodesAt(loc_, at);
+    const ops::BoxCodes found = CodesAt(LocationAt(item, one));
     double loss = 0;
     for (int i = 0; i < 4; ++i) {
       // Codes that include the variance are compared as if they were divided by it. The gradient of
@@ -285,34 +261,48 @@ class Computation {
           options_.loc_loss_type() == MultiBoxLossParameter::L2 || std::abs(d) < 1;
       loss += is_square ? d * d / 2 : std::abs(d) - 0.5;
       const double slope = is_square ? d : d / std::abs(d);  // NaN stays NaN
-      if (gradient != nullptr) (*gradient)[at * 4 + i] += factor * slope;
+      if (gradient != nullptr) (*gradient)[i] += factor * slope;
     }
     return loss;
   }
 
-  void Add(const Chosen& one, double divisor) {
-    if (one.object != nullptr) {
-      const double weight = options_.loc_weight() / divisor;
-      loss_ += weight * LocationLoss(one, weight, &dloc_);
+  // Computes the terms of an item's loss, and writes its gradients.
+  void Learn(int64_t item, double divisor) {
+    for (const TensorView* gradient : {dloc_, dconf_}) {
+      if (gradient == nullptr) continue;
+      const size_t bytes = gradient->bytes() / items_;
+      std::memset(gradient->as<char>() + item * bytes, 0, bytes);
     }
-    const int label = one.object != nullptr ? ClassOf(*one.object)
-                                            : static_cast<int>(options_.background_label_id());
-    const ClassLoss scores = Scores(one.item, one.prior);
-    loss_ += scores.Loss(label) / divisor;
-    scores.AddGradient(label, 1 / divisor,
-                       &dconf_[(one.item * priors_.boxes.size() + one.prior) * classes_]);
+    const double weight = options_.loc_weight() / divisor;
+    ClassScores scores(classes_, is_softmax());
+    std::vector<double> slopes(classes_);
+    Item& found = found_[item];
+    for (const Chosen& one : found.chosen) {
+      if (one.object != nullptr) {
+        ops::BoxCodes gradient{};
+        found.terms.push_back(weight * LocationLoss(item, one, weight, &gradient));
+        if (dloc_ != nullptr) WriteElements(gradient.data(), 4, *dloc_, LocationAt(item, one) * 4);
+      }
+      const int label = ClassOf(one.object);
+      const int64_t at = BoxIndex(item, one.prior) * classes_;
+      scores.Read(conf_, at);
+      found.terms.push_back(scores.Loss(label) / divisor);
+      if (dconf_ == nullptr) continue;
+      std::ranges::fill(slopes, 0.0);
+      scores.AddGradient(label, 1 / divisor, slopes.data());
+      WriteElements(slopes.data(), classes_, *dconf_, at);
+    }
   }
 
   const MultiBoxLossParameter& options_;
-  const std::vector<double> loc_, conf_;
+  const TensorView &loc_, &conf_;
+  const TensorView *dloc_, *dconf_;  // null: not needed
   const PriorBoxes priors_;
-  std::map<int, std::vector<GroundTruth>> truths_;
   const int64_t items_;
   const int classes_, locations_;
-  std::vector<Chosen> chosen_;
-  size_t matched_ = 0;
+  std::vector<std::vector<GroundTruth>> objects_;
+  std::vector<Item> found_;
   double loss_ = 0;
-  std::vector<double> dloc_, dconf_;
 };
 
 // SSD's loss (Liu et al. 2016): prior boxes are matched with objects; matched boxes learn location
@@ -374,16 +364,9 @@ class MultiBoxLossLayer final : public Layer {
  private:
   static void Run(const MultiBoxLossParameter& options, const LossParameter& loss,
                   const KernelContext& ctx) {
-    const Computation computation(options, loss, ctx);
-    const double value = static_cast<double>(computation.loss());
-    const auto store = [&](int output, const double* values) {
-      if (!ctx.has_output(output)) return;
-      const TensorView& view = ctx.output(output);
-      CopyTensor({{view.shape, DType::kDouble, Layout::kPlain}, const_cast<double*>(values)}, view);
-    };
-    store(0, &value);
-    store(1, computation.dloc().data());
-    store(2, computation.dconf().data());
+    double value = Computation(options, loss, ctx).loss();
+    if (!ctx.has_output(0)) return;
+    CopyTensor({{ctx.output(0).shape, DType::kDouble, Layout::kPlain}, &value}, ctx.output(0));
   }
 
   // The gradient for a loss weight of 1, which the forward pass computes as well.
