@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "caffe/core/for_each_item.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection/detection_blobs.hpp"
 #include "caffe/layers/log_sum.hpp"
@@ -123,7 +124,7 @@ class CTCDecoderLayer final : public Layer {
     const std::vector<double> scores = ValuesOf(ctx.input(0));
     const std::vector<int64_t> lengths = Lengths(has_indicators, ctx);
     std::vector<double> labels(count * steps, -1), log_probabilities(count);
-    for (int64_t n = 0; n < count; ++n) {
+    ForEachItem(count, [&](int64_t n) {
       const auto log_y = [&](int64_t t) {
         return LogSoftmax(&scores[(t * count + n) * classes], classes, n, t);
       };
@@ -143,7 +144,7 @@ class CTCDecoderLayer final : public Layer {
         found = WithoutBlanks(found, blank, options.merge_repeated());
       }
       std::ranges::copy(found, labels.begin() + n * steps);
-    }
+    });
     CopyTensor({{ctx.output(0).shape, DType::kDouble, Layout::kPlain}, labels.data()},
                ctx.output(0));
     if (!ctx.has_output(1)) return;

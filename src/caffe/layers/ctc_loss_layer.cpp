@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "caffe/core/for_each_item.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection/detection_blobs.hpp"
 #include "caffe/layers/log_sum.hpp"
@@ -41,7 +43,8 @@ class Path {
 };
 
 // Log probabilities of all alignments of one sequence with its labels (Graves et al. 2006,
-// "Connectionist temporal classification"), for each time and state.
+// "Connectionist temporal classification"), for each time and state. A path advances by at most two
+// states per step, so that only states from First(t) to Last(t) are on paths from start to end.
 class Alignments {
  public:
   // log_y(t, class) must be defined for t in [0, steps).
@@ -52,7 +55,7 @@ class Alignments {
     beta_.assign(states_ * steps_, kLogZero);
     for (int64_t s = 0; s < std::min<int64_t>(states_, 2); ++s) Alpha(0, s) = log_y(0, path[s]);
     for (int64_t t = 1; t < steps_; ++t) {
-      for (int64_t s = 0; s < states_; ++s) {
+      for (int64_t s = First(t); s <= Last(t); ++s) {
         double sum = path.MayStay(s) ? Alpha(t - 1, s) : kLogZero;
         if (s > 0) sum = LogAdd(sum, Alpha(t - 1, s - 1));
         if (path.MaySkip(s)) sum = LogAdd(sum, Alpha(t - 1, s - 2));
@@ -61,7 +64,7 @@ class Alignments {
     }
     for (int64_t s = std::max<int64_t>(states_ - 2, 0); s < states_; ++s) Beta(steps_ - 1, s) = 0;
     for (int64_t t = steps_ - 2; t >= 0; --t) {
-      for (int64_t s = 0; s < states_; ++s) {
+      for (int64_t s = First(t); s <= Last(t); ++s) {
         const auto after = [&](int64_t next) {
           return Beta(t + 1, next) + log_y(t + 1, path[next]);
         };
@@ -84,6 +87,11 @@ class Alignments {
   }
 
  private:
+  int64_t First(int64_t t) const {
+    return std::max<int64_t>(states_ - 2 - 2 * (steps_ - 1 - t), 0);
+  }
+  int64_t Last(int64_t t) const { return std::min(2 * t + 1, states_ - 1); }
+
   double& Alpha(int64_t t, int64_t state) { return alpha_[t * states_ + state]; }
   double& Beta(int64_t t, int64_t state) { return beta_[t * states_ + state]; }
 
@@ -207,19 +215,17 @@ class CTCLossLayer final : public LossLayer {
 
   static void Run(const CTCLossParameter& options, int blank, const KernelContext& ctx) {
     const Shape& shape = ctx.input(0).shape;
-    const std::vector<double> scores = ValuesOf(ctx.input(0));
-    std::vector<double> gradient(scores.size(), 0);
     std::vector<Sequence> sequences = Sequences(ctx, blank);
+    for (int64_t n = 0; n < shape[1]; ++n) Check(&sequences[n], n, shape[2], blank, options);
+    if (ctx.has_output(1)) std::memset(ctx.output(1).data, 0, ctx.output(1).bytes());
+    std::vector<double> losses(shape[1]);
+    ForEachItem(shape[1], [&](int64_t n) {
+      if (sequences[n].length > 0) losses[n] = Learn(options, sequences[n], blank, n, ctx);
+    });
     double loss = 0;
-    for (int64_t n = 0; n < shape[1]; ++n) {
-      Check(&sequences[n], n, shape[2], blank, options);
-      loss += AddSequence(options, sequences[n], blank, n, shape, scores, &gradient);
-    }
+    for (const double one : losses) loss += one;
     loss /= static_cast<double>(std::max<int64_t>(shape[1], 1));
     CopyTensor({{ctx.output(0).shape, DType::kDouble, Layout::kPlain}, &loss}, ctx.output(0));
-    if (ctx.has_output(1)) {
-      CopyTensor({{shape, DType::kDouble, Layout::kPlain}, gradient.data()}, ctx.output(1));
-    }
   }
 
   static void Check(Sequence* sequence, int64_t n, int64_t classes, int blank,
@@ -242,36 +248,36 @@ class CTCLossLayer final : public LossLayer {
             std::max<int64_t>(needed, 1));
   }
 
-  // Returns the sequence's loss; adds its gradient divided by the number of sequences. A sequence
+  // Returns the sequence's loss; writes its gradient divided by the number of sequences. A sequence
   // without any valid path has an infinite loss and no gradient.
-  static double AddSequence(const CTCLossParameter& options, const Sequence& sequence, int blank,
-                            int64_t n, const Shape& shape, const std::vector<double>& scores,
-                            std::vector<double>* gradient) {
-    if (sequence.length == 0) return 0;
-    const int64_t classes = shape[2], delay = options.output_delay();
-    const auto at = [&](int64_t t) { return ((t + delay) * shape[1] + n) * classes; };
-    const int64_t steps = sequence.length - delay;
-    std::vector<double> normalizers(steps, kLogZero);
+  static double Learn(const CTCLossParameter& options, const Sequence& sequence, int blank,
+                      int64_t n, const KernelContext& ctx) {
+    const int64_t count = ctx.input(0).shape[1], classes = ctx.input(0).shape[2];
+    const int64_t delay = options.output_delay(), steps = sequence.length - delay;
+    const auto at = [&](int64_t t) { return ((t + delay) * count + n) * classes; };
+    std::vector<double> log_y(steps * classes);  // logarithms of probabilities
     for (int64_t t = 0; t < steps; ++t) {
+      double* row = &log_y[t * classes];
+      ReadElements(ctx.input(0), at(t), classes, row);
+      double normalizer = kLogZero;
+      for (int64_t c = 0; c < classes; ++c) normalizer = LogAdd(normalizer, row[c]);
       for (int64_t c = 0; c < classes; ++c) {
-        normalizers[t] = LogAdd(normalizers[t], scores[at(t) + c]);
+        if (row[c] != kLogZero) row[c] -= normalizer;
       }
     }
-    const auto log_y = [&](int64_t t, int64_t c) {
-      const double score = scores[at(t) + c];
-      return score == kLogZero ? kLogZero : score - normalizers[t];
-    };
     const Path path(sequence.labels, blank, options.ctc_merge_repeated());
-    const Alignments alignments(path, steps, log_y);
+    const Alignments alignments(path, steps,
+                                [&](int64_t t, int64_t c) { return log_y[t * classes + c]; });
     const double log_of_all = alignments.LogOfAll();
-    if (log_of_all == kLogZero) return -log_of_all;
-    const double factor = 1 / static_cast<double>(shape[1]);
+    if (log_of_all == kLogZero || !ctx.has_output(1)) return -log_of_all;
+    const double factor = 1 / static_cast<double>(count);
     for (int64_t t = 0; t < steps; ++t) {
-      double* row = &(*gradient)[at(t)];
-      for (int64_t c = 0; c < classes; ++c) row[c] = factor * std::exp(log_y(t, c));
+      double* row = &log_y[t * classes];
+      for (int64_t c = 0; c < classes; ++c) row[c] = factor * std::exp(row[c]);
       for (int64_t s = 0; s < path.size(); ++s) {
         row[path[s]] -= factor * std::exp(alignments.LogThrough(t, s) - log_of_all);
       }
+      WriteElements(row, classes, ctx.output(1), at(t));
     }
     return -log_of_all;
   }

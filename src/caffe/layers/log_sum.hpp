@@ -13,8 +13,9 @@ inline constexpr double kLogZero = -std::numeric_limits<double>::infinity();
 inline double LogAdd(double a, double b) {
   if (a == kLogZero) return b;
   if (b == kLogZero) return a;
-  const double largest = std::max(a, b);
-  return largest + std::log(std::exp(a - largest) + std::exp(b - largest));
+  const double largest = std::max(a, b), smallest = a < b ? a : b;
+  const double one = 1 + (largest - largest);  // exp(0), but NaN of infinity
+  return largest + std::log(one + std::exp(smallest - largest));
 }
 
 }  // namespace caffe
