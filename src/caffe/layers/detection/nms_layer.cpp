@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "caffe/core/for_each_item.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection/detection_blobs.hpp"
 #include "caffe/ops/convert.hpp"
@@ -42,12 +43,12 @@ class NmsLayer final : public Layer {
     const std::vector<double> maps = ValuesOf(ctx.input(0));
     const Shape &shape = ctx.input(0).shape, &top = ctx.output(0).shape;
     std::vector<double> peaks(top.count(), 0);
-    for (int64_t item = 0; item < shape[0]; ++item) {
-      for (int64_t part = 0; part < options.num_parts(); ++part) {
-        FindPeaks(options, {&maps[(item * shape[1] + part) * shape.count(2)], shape[2], shape[3]},
-                  &peaks[(item * top[1] + part) * top.count(2)]);
-      }
-    }
+    const int64_t parts = options.num_parts();
+    ForEachItem(shape[0] * parts, [&](int64_t i) {
+      const int64_t map = i / parts * shape[1] + i % parts;
+      FindPeaks(options, {&maps[map * shape.count(2)], shape[2], shape[3]},
+                &peaks[i * top.count(2)]);
+    });
     CopyTensor({{top, DType::kDouble, Layout::kPlain}, peaks.data()}, ctx.output(0));
   }
 

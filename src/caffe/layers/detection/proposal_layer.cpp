@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "caffe/core/for_each_item.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection/detection_blobs.hpp"
 #include "caffe/ops/convert.hpp"
@@ -114,8 +115,8 @@ class ProposalLayer final : public Layer {
     const std::vector<double> images = ValuesOf(ctx.input(2));
     const int64_t columns = ctx.input(2).shape.count(1);
     const int64_t items = ctx.input(0).shape[0];
-    Proposals found;
-    for (int64_t item = 0; item < items; ++item) {
+    std::vector<Proposals> of_items(items);
+    ForEachItem(items, [&](int64_t item) {
       const bool has_own = static_cast<int64_t>(images.size()) >= items * columns;
       const double* image = &images[has_own ? item * columns : 0];
       Propose(options, maps, item,
@@ -123,7 +124,12 @@ class ProposalLayer final : public Layer {
                .width = image[1],
                .least_height = options.min_size() * image[2],
                .least_width = options.min_size() * image[columns > 3 ? 3 : 2]},
-              &found);
+              &of_items[item]);
+    });
+    Proposals found;
+    for (const Proposals& one : of_items) {
+      found.rows.insert(found.rows.end(), one.rows.begin(), one.rows.end());
+      found.scores.insert(found.scores.end(), one.scores.begin(), one.scores.end());
     }
     if (found.scores.empty()) found = {std::vector<double>(5, 0), {0}};
     const std::vector<Shape> shapes = Tops(static_cast<int64_t>(found.scores.size()), count);
@@ -172,8 +178,8 @@ class ProposalLayer final : public Layer {
       }
     }
     ops::KeepBest(&candidates, static_cast<int>(options.pre_nms_topn()));
-    candidates = ops::Suppress(candidates, boxes, options.nms_thresh(), 1);
-    ops::KeepBest(&candidates, static_cast<int>(options.post_nms_topn()));
+    candidates = ops::Suppress(candidates, boxes, options.nms_thresh(), 1,
+                               static_cast<int>(options.post_nms_topn()));
     for (const ops::ScoredBox& one : candidates) {
       const ops::Box& box = boxes[one.index];
       found->rows.insert(found->rows.end(), {static_cast<double>(item), box.xmin, box.ymin,

@@ -1,3 +1,4 @@
+#include "caffe/core/for_each_item.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection/yolo_head.hpp"
 #include "caffe/ops/convert.hpp"
@@ -43,28 +44,33 @@ class YoloDetectionOutputLayer final : public Layer {
   static std::vector<Shape> Run(const YoloDetectionOutputParameter& options,
                                 const KernelContext& ctx) {
     std::vector<std::vector<Detection>> detections(ctx.input(0).shape[0]);
-    for (const TensorView& map : ctx.inputs) AddDetections(options, map, &detections);
-    for (std::vector<Detection>& item : detections) {
-      item = SuppressDetections(item, options.nms_threshold());
-    }
+    std::vector<YoloHead> heads;
+    heads.reserve(ctx.inputs.size());
+    for (const TensorView& map : ctx.inputs)
+      heads.emplace_back(map, options.num_box(), options.num_classes());
+    ForEachItem(ctx.input(0).shape[0], [&](int64_t item) {
+      std::vector<Detection> found;
+      for (const YoloHead& head : heads) AddDetections(options, head, item, &found);
+      detections[item] = SuppressDetections(found, options.nms_threshold());
+    });
     return StoreDetections(detections, ctx);
   }
 
-  static void AddDetections(const YoloDetectionOutputParameter& options, const TensorView& map,
-                            std::vector<std::vector<Detection>>* detections) {
-    const YoloHead head(map, options.num_box(), options.num_classes());
-    for (int64_t item = 0; item < head.items(); ++item) {
-      head.ForEachBox([&](int64_t box, int64_t place) {
-        const auto [label, probability] = BestClass(options, head, item, box, place);
-        const double score = head.ObjectAt(item, box, place) * probability;
-        if (!(score >= options.confidence_threshold())) return;  // also for NaN
-        const double width = options.biases(static_cast<int>(2 * box));
-        const double height = options.biases(static_cast<int>(2 * box + 1));
-        const ops::Box at = head.BoxAt(item, box, place, width / static_cast<double>(head.width()),
-                                       height / static_cast<double>(head.height()));
-        if (IsFinite(at)) (*detections)[item].push_back({label + 1, score, at});
-      });
-    }
+  static void AddDetections(const YoloDetectionOutputParameter& options, const YoloHead& head,
+                            int64_t item, std::vector<Detection>* detections) {
+    head.ForEachBox([&](int64_t box, int64_t place) {
+      const double object = head.ObjectAt(item, box, place);
+      // No probability is above 1. Comparisons with NaN are false.
+      if (!(object >= options.confidence_threshold())) return;
+      const auto [label, probability] = BestClass(options, head, item, box, place);
+      const double score = object * probability;
+      if (!(score >= options.confidence_threshold())) return;
+      const double width = options.biases(static_cast<int>(2 * box));
+      const double height = options.biases(static_cast<int>(2 * box + 1));
+      const ops::Box at = head.BoxAt(item, box, place, width / static_cast<double>(head.width()),
+                                     height / static_cast<double>(head.height()));
+      if (IsFinite(at)) detections->push_back({label + 1, score, at});
+    });
   }
 
   static std::pair<int, double> BestClass(const YoloDetectionOutputParameter& options,

@@ -15,7 +15,6 @@ class YoloHead {
  public:
   YoloHead(const TensorView& map, int64_t boxes, int64_t classes)
       : values_(ValuesOf(map)),
-        items_(map.shape[0]),
         boxes_(boxes),
         classes_(classes),
         height_(map.shape[2]),
@@ -37,7 +36,6 @@ class YoloHead {
     }
   }
 
-  int64_t items() const { return items_; }
   int64_t height() const { return height_; }
   int64_t width() const { return width_; }
 
@@ -76,7 +74,7 @@ class YoloHead {
   }
 
   std::vector<double> values_;
-  int64_t items_, boxes_, classes_, height_, width_;
+  int64_t boxes_, classes_, height_, width_;
 };
 
 // Best first, without those that overlap a better one, regardless of class.

@@ -1,3 +1,4 @@
+#include "caffe/core/for_each_item.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection/yolo_head.hpp"
 #include "caffe/ops/convert.hpp"
@@ -53,37 +54,40 @@ class Yolov3DetectionOutputLayer final : public Layer {
   static std::vector<Shape> Run(const Yolov3DetectionOutputParameter& options,
                                 const KernelContext& ctx) {
     std::vector<std::vector<Detection>> detections(ctx.input(0).shape[0]);
-    for (int map = 0; map < static_cast<int>(options.mask_group_num()); ++map) {
-      AddDetections(options, map, ctx.input(map), &detections);
-    }
-    for (std::vector<Detection>& item : detections) {
-      item = SuppressDetections(item, options.nms_threshold());
-    }
+    std::vector<YoloHead> heads;
+    heads.reserve(ctx.inputs.size());
+    for (const TensorView& map : ctx.inputs)
+      heads.emplace_back(map, options.num_box(), options.num_classes());
+    ForEachItem(ctx.input(0).shape[0], [&](int64_t item) {
+      std::vector<Detection> found;
+      for (size_t map = 0; map < heads.size(); ++map)
+        AddDetections(options, static_cast<int>(map), heads[map], item, &found);
+      detections[item] = SuppressDetections(found, options.nms_threshold());
+    });
     return StoreDetections(detections, ctx);
   }
 
   static void AddDetections(const Yolov3DetectionOutputParameter& options, int map,
-                            const TensorView& values,
-                            std::vector<std::vector<Detection>>* detections) {
+                            const YoloHead& head, int64_t item,
+                            std::vector<Detection>* detections) {
     const int boxes = static_cast<int>(options.num_box());
-    const YoloHead head(values, boxes, options.num_classes());
     const double pixels = options.anchors_scale(map);
     const double width = pixels * static_cast<double>(head.width());
     const double height = pixels * static_cast<double>(head.height());
-    for (int64_t item = 0; item < head.items(); ++item) {
-      head.ForEachBox([&](int64_t box, int64_t place) {
-        const int anchor = static_cast<int>(options.mask(map * boxes + static_cast<int>(box)));
-        const double object = head.ObjectAt(item, box, place);
-        const ops::Box at = head.BoxAt(item, box, place, options.biases(2 * anchor) / width,
-                                       options.biases(2 * anchor + 1) / height);
-        if (!IsFinite(at)) return;
-        for (int label = 0; label < static_cast<int>(options.num_classes()); ++label) {
-          const double score = object * YoloHead::Sigmoid(head.ClassAt(item, box, place, label));
-          if (!(score > options.confidence_threshold())) continue;  // also for NaN
-          (*detections)[item].push_back({label + 1, score, at});
-        }
-      });
-    }
+    head.ForEachBox([&](int64_t box, int64_t place) {
+      const double object = head.ObjectAt(item, box, place);
+      // No class has a probability above 1. Comparisons with NaN are false.
+      if (!(object > options.confidence_threshold())) return;
+      const int anchor = static_cast<int>(options.mask(map * boxes + static_cast<int>(box)));
+      const ops::Box at = head.BoxAt(item, box, place, options.biases(2 * anchor) / width,
+                                     options.biases(2 * anchor + 1) / height);
+      if (!IsFinite(at)) return;
+      for (int label = 0; label < static_cast<int>(options.num_classes()); ++label) {
+        const double score = object * YoloHead::Sigmoid(head.ClassAt(item, box, place, label));
+        if (!(score > options.confidence_threshold())) continue;
+        detections->push_back({label + 1, score, at});
+      }
+    });
   }
 
   const Yolov3DetectionOutputParameter options_;
