@@ -45,7 +45,8 @@ void CopyTensor(const TensorView& from, const TensorView& to) {
       To* out = to.as<To>();
       const auto convert = [](From x) { return To(static_cast<Accum<From>>(x)); };
       if (from.layout == to.layout) {
-        for (int64_t i = 0; i < from.count(); ++i) out[i] = convert(in[i]);
+        const int64_t count = from.count();
+        for (int64_t i = 0; i < count; ++i) out[i] = convert(in[i]);
       } else if (from.layout == Layout::kPlain) {
         ForEachElement(from.shape,
                        [&](int64_t plain, int64_t last) { out[last] = convert(in[plain]); });

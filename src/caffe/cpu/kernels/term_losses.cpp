@@ -20,8 +20,26 @@ void CenterTerms(const ops::CenterTerms& op, const KernelContext& ctx) {
   EachElement(op, ctx);
 }
 
+void SavedGrad(const ops::SavedGrad&, const KernelContext& ctx) {
+  const double dloss = ElementOf(ctx.input(1), 0);
+  const TensorView &g = ctx.input(0), &dx = ctx.output(0);
+  const bool adds = ctx.accumulates(0);
+  VisitFloat(g.dtype, [&]<typename From>(TypeTag<From>) {
+    VisitFloat(dx.dtype, [&]<typename To>(TypeTag<To>) {
+      const From* from = g.as<const From>();
+      To* to = dx.as<To>();
+      ParallelFor(dx.count(), kPointwiseGrain, [=](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const double value = dloss * static_cast<double>(from[i]);
+          to[i] = To(adds ? static_cast<double>(to[i]) + value : value);
+        }
+      });
+    });
+  });
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SumOfTerms, SumOfTerms);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SavedGrad, EachElement<ops::SavedGrad>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SavedGrad, SavedGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::TripletTerms, EachElement<ops::TripletTerms>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::TripletGrad, EachElement<ops::TripletGrad>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CenterTerms, CenterTerms);
