@@ -146,8 +146,9 @@ struct ConvParts {
 
 // Returns why groups cannot be computed one after the other; empty if they can. cuDNN's engines for
 // several groups are older than those for one: for the weights of AlexNet on an H200 it proposes
-// Hopper engines only for a single group (CudnnProblemTest.GroupsAloneHaveNewerEngines). Depthwise
-// convolutions have kernels of their own.
+// Hopper engines only for a single group (CudnnProblemTest.GroupsAloneHaveNewerEngines). More
+// groups would take too many launches; our own kernels compute depthwise convolutions
+// (OwnDepthwise).
 inline std::string UnfitForParts(const ConvProblem& problem) {
   constexpr int kMostParts = 4;
   const int groups = problem.geometry.group;
@@ -166,6 +167,9 @@ inline std::string Unfit(const ConvProblem& problem, Groups groups = Groups::kAt
   if (problem.x.dtype != problem.y.dtype) return "x and y are of two types";
   if (problem.x.layout != problem.y.layout) return "x and y are of two layouts";
   const ops::ConvGeometry& g = problem.geometry;
+  constexpr size_t kRightDepthwise = 92400;
+  if (g.group > 1 && g.group == problem.x.shape[1] && cudnnGetVersion() < kRightDepthwise)
+    return "before version 9.24, cuDNN computes depthwise convolutions of several sizes wrongly";
   for (int i = 0; i < g.spatial_axes(); ++i) {
     const int64_t padded = problem.x.shape[2 + i] + 2 * g.pad[i];
     if (g.Span(i) > padded) return "the kernel spans more than the input";
@@ -277,8 +281,21 @@ KernelOrRefusal Fused(const KernelRequest& request, const Make& make) {
   return Checked(request, std::move(*kernel), [&] { return make(false); });
 }
 
+// Returns our own kernel if the convolution is depthwise and fits (conv_depthwise.cu).
+inline KernelOrRefusal OwnDepthwise(const KernelRequest& request) {
+  const std::string name = KebabCase(request.op.name()) + "-depthwise";
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(DeviceKind::kCuda, request.op.type())) {
+    if (candidate.name != name) continue;
+    KernelOrRefusal answer = candidate.factory(request);
+    if (Kernel* const kernel = std::get_if<Kernel>(&answer)) kernel->algorithms = {name};
+    return answer;
+  }
+  return Refusal{StrCat("there is no ", name)};
+}
+
 // Returns the fastest kernel as timed: make(request, groups) on the unchanged convolution, with
-// zero-padded channels, on blocks of pixels, or group by group, or one of `others`.
+// zero-padded channels, on blocks of pixels, or group by group, or our own, or one of `others`.
 template <typename Make>
 KernelOrRefusal FastestOf(const KernelRequest& request, int64_t group,
                           const ops::ConvChoice& choice, const Make& make,
@@ -302,6 +319,7 @@ KernelOrRefusal FastestOf(const KernelRequest& request, int64_t group,
     consider(OnPaddedChannels(request, channels, at_once));
   consider(OnSpaceToDepth(request, at_once));
   if (group > 1) consider(make(request, Groups::kOneByOne));
+  if (choice.algorithm < 0) consider(OwnDepthwise(request));
   for (const std::function<KernelOrRefusal()>& other : others) consider(other());
   return best;
 }
