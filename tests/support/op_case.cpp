@@ -274,6 +274,7 @@ const std::vector<OpCase>& OpCases() {
     AddLabelLossCases(&list);
     AddLongCases(&list);
     AddAttentionCases(&list);
+    AddBoxLossCases(&list);
     AddRecurrenceCases(&list);
     AddReduceCases(&list);
     AddRegionCases(&list);

@@ -14,6 +14,7 @@ inline ops::Pointwise Relu(float slope = 0) {
 void AddActivationCases(std::vector<OpCase>* cases);
 void AddArrangeCases(std::vector<OpCase>* cases);
 void AddAttentionCases(std::vector<OpCase>* cases);
+void AddBoxLossCases(std::vector<OpCase>* cases);
 void AddConvCases(std::vector<OpCase>* cases);
 void AddConvPairCases(std::vector<OpCase>* cases);
 void AddFormulaCases(std::vector<OpCase>* cases);

@@ -80,6 +80,11 @@ inline std::map<int, std::vector<GroundTruth>> GroundTruths(const std::vector<do
   return items;
 }
 
+inline ops::BoxCodes CodesAt(const std::vector<double>& values, size_t index) {
+  const double* codes = &values[index * 4];
+  return {codes[0], codes[1], codes[2], codes[3]};
+}
+
 // True if a box can be written to a top of floats.
 inline bool IsFinite(const ops::Box& box) {
   const std::array<double, 4> edges = {box.xmin, box.ymin, box.xmax, box.ymax};

@@ -1,215 +1,59 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "caffe/core/for_each_item.hpp"
-#include "caffe/core/loss_estimates.hpp"
 #include "caffe/layer_factory.hpp"
-#include "caffe/layers/detection/class_scores.hpp"
 #include "caffe/layers/detection/prior_matching.hpp"
 #include "caffe/layers/loss_layer.hpp"
+#include "caffe/ops/box_losses.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/term_losses.hpp"
 
 namespace caffe {
 namespace {
 
-// Computes the loss of one batch, and writes its gradients for a loss weight of 1 to outputs 1 and
-// 2. Items are computed in parallel.
-class Computation {
+// The layer's sizes and options, as its ops need them.
+struct BoxLoss {
+  MultiBoxLossParameter options;
+  int64_t items, priors;
+
+  int classes() const { return static_cast<int>(options.num_classes()); }
+  int background() const { return static_cast<int>(options.background_label_id()); }
+  bool is_softmax() const { return options.conf_loss_type() == MultiBoxLossParameter::SOFTMAX; }
+  bool is_mined(MultiBoxLossParameter::MiningType type) const {
+    return options.mining_type() == type;
+  }
+  bool reads_locations() const {
+    return !options.use_prior_for_matching() || options.bp_inside() ||
+           is_mined(MultiBoxLossParameter::HARD_EXAMPLE);
+  }
+  ops::BoxLocations locations(double weight) const {
+    return {priors, options.share_location() ? 1 : classes(), options.encode_variance_in_target(),
+            options.loc_loss_type() == MultiBoxLossParameter::L2, weight};
+  }
+};
+
+// The host's part: chooses what each prior box learns. Items are computed in parallel.
+class Choosing {
  public:
-  Computation(const MultiBoxLossParameter& options, const LossParameter& loss,
-              const KernelContext& ctx)
-      : options_(options),
-        loc_(ctx.input(0)),
-        conf_(ctx.input(1)),
-        dloc_(ctx.has_output(1) ? &ctx.output(1) : nullptr),
-        dconf_(ctx.has_output(2) ? &ctx.output(2) : nullptr),
-        priors_(ValuesOf(ctx.input(2))),
-        items_(ctx.input(0).shape[0]),
-        classes_(static_cast<int>(options.num_classes())),
-        locations_(options.share_location() ? 1 : classes_),
-        objects_(ObjectsOfItems(ValuesOf(ctx.input(3)))),
-        found_(items_) {
-    ForEachItem(items_, [this](int64_t item) { Choose(item); });
-    const double divisor = Divisor(loss);
-    ForEachItem(items_, [this, divisor](int64_t item) { Learn(item, divisor); });
-    for (const Item& item : found_) {
-      for (const double term : item.terms) loss_ += term;
-    }
+  // Inputs: priors, ground truth; with MAX_NEGATIVE the losses of all boxes as background; if
+  // reads_locations() the locations; with HARD_EXAMPLE the scores.
+  Choosing(const BoxLoss& of, const KernelContext& ctx)
+      : of_(of),
+        options_(of.options),
+        prior_values_(ValuesOf(ctx.input(0))),
+        priors_(prior_values_),
+        objects_(ObjectsOfItems(ValuesOf(ctx.input(1)))),
+        choices_(of.items * of.priors * ops::kChoices),
+        matched_(of.items) {
+    int next = 2;
+    if (of.is_mined(MultiBoxLossParameter::MAX_NEGATIVE)) losses_ = ValuesOf(ctx.input(next++));
+    if (of.reads_locations()) loc_ = ValuesOf(ctx.input(next++));
+    if (of.is_mined(MultiBoxLossParameter::HARD_EXAMPLE)) scores_ = ValuesOf(ctx.input(next));
+    ForEachItem(of.items, [this](int64_t item) { Choose(item); });
   }
 
-  double loss() const { return loss_; }
-
- private:
-  // A selected prior box of an item, as an object (not null) or as background.
-  struct Chosen {
-    size_t prior;
-    const GroundTruth* object;
-  };
-
-  struct Item {
-    size_t matched = 0;
-    std::vector<Chosen> chosen;
-    std::vector<double> terms;  // of the loss, in the order in which they are added
-  };
-
-  std::vector<std::vector<GroundTruth>> ObjectsOfItems(const std::vector<double>& truths) const {
-    std::vector<std::vector<GroundTruth>> objects(items_);
-    for (auto& [item, of_item] : GroundTruths(truths)) {
-      if (item < items_) objects[item] = std::move(of_item);
-    }
-    return objects;
-  }
-
-  int background() const { return static_cast<int>(options_.background_label_id()); }
-  bool is_softmax() const { return options_.conf_loss_type() == MultiBoxLossParameter::SOFTMAX; }
-  ops::BoxCode code() const { return static_cast<ops::BoxCode>(options_.code_type()); }
-
-  int ClassOf(const GroundTruth* object) const {
-    if (object == nullptr) return background();
-    return options_.map_object_to_agnostic() ? background() + 1 : object->label;
-  }
-
-  // Index of a box among those of all items.
-  int64_t BoxIndex(int64_t item, size_t prior) const {
-    return item * static_cast<int64_t>(priors_.boxes.size()) + static_cast<int64_t>(prior);
-  }
-
-  ops::BoxCodes CodesAt(int64_t index) const {
-    ops::BoxCodes codes;
-    ReadElements(loc_, index * 4, 4, codes.data());
-    return codes;
-  }
-
-  ops::Box Predicted(int64_t item, size_t prior) const {
-    return ops::Decode(CodesAt(BoxIndex(item, prior) * locations_), priors_.boxes[prior],
-                       priors_.variances[prior], code(), !options_.encode_variance_in_target());
-  }
-
-  // The boxes that an item's prior boxes predict.
-  std::vector<ops::Box> AllPredicted(int64_t item) const {
-    std::vector<ops::Box> boxes;
-    for (size_t i = 0; i < priors_.boxes.size(); ++i) boxes.push_back(Predicted(item, i));
-    return boxes;
-  }
-
-  // Objects to be matched. An error for an invalid label names its item.
-  const std::vector<GroundTruth>& Objects(int64_t item) {
-    std::vector<GroundTruth>& objects = objects_[item];
-    std::erase_if(objects, [&](const GroundTruth& one) {
-      Require(one.label >= 0 && one.label < classes_, "label ", one.label, " of item ", item,
-              " is outside 0..", classes_ - 1, "; check num_classes and the label map");
-      return one.label == background() || (one.is_difficult && !options_.use_difficult_gt());
-    });
-    return objects;
-  }
-
-  void Choose(int64_t item) {
-    const std::vector<GroundTruth>& objects = Objects(item);
-    const size_t count = priors_.boxes.size();
-    const Matches matches = options_.use_prior_for_matching()
-                                ? Match(objects, priors_.boxes, options_)
-                                : Match(objects, AllPredicted(item), options_);
-    std::vector<size_t> positives, negatives;
-    for (size_t i = 0; i < count; ++i) {
-      if (matches.object[i] >= 0) positives.push_back(i);
-    }
-    switch (options_.mining_type()) {
-      case MultiBoxLossParameter::NONE:
-        for (size_t i = 0; i < count; ++i) {
-          if (matches.object[i] == kUnmatched) negatives.push_back(i);
-        }
-        break;
-      case MultiBoxLossParameter::MAX_NEGATIVE:
-        for (size_t i = 0; i < count; ++i) {
-          if (matches.object[i] == kUnmatched && !(matches.overlap[i] >= options_.neg_overlap()))
-            negatives.push_back(i);
-        }
-        KeepHardest(item, static_cast<double>(options_.neg_pos_ratio()) * positives.size(),
-                    &negatives);
-        break;
-      case MultiBoxLossParameter::HARD_EXAMPLE:
-        Mine(item, matches, objects, &positives, &negatives);
-        break;
-    }
-    Item& found = found_[item];
-    found.matched = positives.size();
-    found.chosen.reserve(positives.size() + negatives.size());
-    for (const size_t i : positives) found.chosen.push_back({i, &objects[matches.object[i]]});
-    for (const size_t i : negatives) found.chosen.push_back({i, nullptr});
-  }
-
-  // Keeps the `most` boxes with the largest losses as background, the largest first.
-  void KeepHardest(int64_t item, double most, std::vector<size_t>* boxes) const {
-    const int kept = static_cast<int>(most);
-    if (kept == 0) return boxes->clear();
-    if (is_softmax() && kept > 0) DropEasy(item, kept, boxes);
-    ClassScores scores(classes_, is_softmax());
-    std::vector<ops::ScoredBox> candidates;
-    candidates.reserve(boxes->size());
-    for (const size_t i : *boxes) {
-      scores.Read(conf_, BoxIndex(item, i) * classes_);
-      candidates.push_back({Hardness(scores.Loss(background())), static_cast<int64_t>(i)});
-    }
-    ops::KeepBest(&candidates, kept);
-    boxes->clear();
-    for (const ops::ScoredBox& one : candidates) boxes->push_back(one.index);
-  }
-
-  // Drops boxes that cannot be among the `kept` hardest, as estimates of their losses tell.
-  void DropEasy(int64_t item, size_t kept, std::vector<size_t>* boxes) const {
-    if (boxes->size() <= kept) return;
-    const size_t count = priors_.boxes.size();
-    std::vector<double> estimates(count), ranked;
-    VisitFloat(conf_.dtype, [&]<typename T>(TypeTag<T>) {
-      EstimateLosses(conf_.as<const T>() + BoxIndex(item, 0) * classes_,
-                     static_cast<int64_t>(count), classes_, background(), estimates.data());
-    });
-    for (const size_t i : *boxes) {
-      if (!std::isnan(estimates[i])) ranked.push_back(estimates[i]);
-    }
-    if (ranked.size() <= kept) return;
-    std::nth_element(ranked.begin(), ranked.begin() + static_cast<int64_t>(kept) - 1, ranked.end(),
-                     std::greater<>());
-    // At least `kept` boxes have losses of ranked[kept - 1] less an error, or larger ones.
-    const double least = ranked[kept - 1] - 2 * ErrorOfEstimates(classes_);
-    std::erase_if(*boxes, [&](size_t i) { return estimates[i] < least; });
-  }
-
-  // Selects the boxes with the largest losses, after suppressing neighbours; all others are
-  // dropped, also matched ones (Shrivastava et al. 2016).
-  void Mine(int64_t item, const Matches& matches, const std::vector<GroundTruth>& objects,
-            std::vector<size_t>* positives, std::vector<size_t>* negatives) const {
-    ClassScores scores(classes_, is_softmax());
-    std::vector<ops::ScoredBox> candidates;
-    for (size_t i = 0; i < priors_.boxes.size(); ++i) {
-      const int index = matches.object[i];
-      if (index == kIgnored) continue;
-      const GroundTruth* object = index >= 0 ? &objects[index] : nullptr;
-      if (options_.ignore_difficult_gt() && object != nullptr && object->is_difficult) continue;
-      scores.Read(conf_, BoxIndex(item, i) * classes_);
-      double loss = scores.Loss(ClassOf(object));
-      if (object != nullptr) loss += LocationLoss(item, {i, object});
-      candidates.push_back({Hardness(loss), static_cast<int64_t>(i)});
-    }
-    if (options_.has_nms_param()) {
-      ops::KeepBest(&candidates,
-                    options_.nms_param().has_top_k() ? options_.nms_param().top_k() : -1);
-      const auto suppress = [&](const std::vector<ops::Box>& boxes) {
-        return ops::Suppress(candidates, boxes, options_.nms_param().nms_threshold(),
-                             options_.nms_param().eta(), options_.sample_size());
-      };
-      candidates =
-          options_.use_prior_for_nms() ? suppress(priors_.boxes) : suppress(AllPredicted(item));
-    }
-    ops::KeepBest(&candidates, options_.sample_size());
-    positives->clear();
-    for (const ops::ScoredBox& one : candidates) {
-      (matches.object[one.index] >= 0 ? positives : negatives)->push_back(one.index);
-    }
-  }
-
+  const std::vector<double>& choices() const { return choices_; }
   double Divisor(const LossParameter& loss) const {
     double divisor = 1;
     const LossParameter::NormalizationMode mode =
@@ -219,14 +63,14 @@ class Computation {
             : LossParameter::VALID;
     switch (mode) {
       case LossParameter::FULL:
-        divisor = static_cast<double>(items_) * static_cast<double>(priors_.boxes.size());
+        divisor = static_cast<double>(of_.items) * static_cast<double>(of_.priors);
         break;
       case LossParameter::VALID:
         divisor = 0;
-        for (const Item& item : found_) divisor += static_cast<double>(item.matched);
+        for (const size_t matched : matched_) divisor += static_cast<double>(matched);
         break;
       case LossParameter::BATCH_SIZE:
-        divisor = static_cast<double>(items_);
+        divisor = static_cast<double>(of_.items);
         break;
       case LossParameter::PRE_FIXED:
         divisor = loss.pre_fixed_normalizer();
@@ -237,77 +81,141 @@ class Computation {
     return std::max(divisor, 1.0);
   }
 
-  int64_t LocationAt(int64_t item, const Chosen& one) const {
-    return BoxIndex(item, one.prior) * locations_ +
-           (options_.share_location() ? 0 : one.object->label);
+ private:
+  std::vector<std::vector<GroundTruth>> ObjectsOfItems(const std::vector<double>& truths) const {
+    std::vector<std::vector<GroundTruth>> objects(of_.items);
+    for (auto& [item, of_item] : GroundTruths(truths)) {
+      if (item < of_.items) objects[item] = std::move(of_item);
+    }
+    return objects;
   }
 
-  // Location loss of a matched box; adds `factor` times its gradient.
-  double LocationLoss(int64_t item, const Chosen& one, double factor = 0,
-                      ops::BoxCodes* gradient = nullptr) const {
-    const ops::Box& prior = priors_.boxes[one.prior];
-    if (options_.bp_inside() && Predicted(item, one.prior).crosses_edge()) return 0;
-    const bool divides = !options_.encode_variance_in_target();
-    const ops::BoxCodes wanted =
-        ops::Encode(one.object->box, prior, priors_.variances[one.prior], code(), divides);
-    const ops::BoxCodes found = CodesAt(LocationAt(item, one));
-    double loss = 0;
-    for (int i = 0; i < 4; ++i) {
-      // Codes that include the variance are compared as if they were divided by it. The gradient of
-      // that division, 1 / variance, is omitted, as in SSD's Caffe and NVCaffe: with it the
-      // learning rates of their recipes would be 5 to 10 times too high for locations.
-      const double d = (found[i] - wanted[i]) / (divides ? 1 : priors_.variances[one.prior][i]);
-      const bool is_square =
-          options_.loc_loss_type() == MultiBoxLossParameter::L2 || std::abs(d) < 1;
-      loss += is_square ? d * d / 2 : std::abs(d) - 0.5;
-      const double slope = is_square ? d : d / std::abs(d);  // NaN stays NaN
-      if (gradient != nullptr) (*gradient)[i] += factor * slope;
-    }
-    return loss;
+  ops::BoxCode code() const { return static_cast<ops::BoxCode>(options_.code_type()); }
+  // Codes are divided by the variance.
+  bool divides() const { return !options_.encode_variance_in_target(); }
+
+  // Index of a box among those of all items.
+  int64_t BoxIndex(int64_t item, size_t prior) const {
+    return item * of_.priors + static_cast<int64_t>(prior);
   }
 
-  // Computes the terms of an item's loss, and writes its gradients.
-  void Learn(int64_t item, double divisor) {
-    for (const TensorView* gradient : {dloc_, dconf_}) {
-      if (gradient == nullptr) continue;
-      const size_t bytes = gradient->bytes() / items_;
-      std::memset(gradient->as<char>() + item * bytes, 0, bytes);
-    }
-    const double weight = options_.loc_weight() / divisor;
-    ClassScores scores(classes_, is_softmax());
-    std::vector<double> slopes(classes_);
-    Item& found = found_[item];
-    for (const Chosen& one : found.chosen) {
-      if (one.object != nullptr) {
-        ops::BoxCodes gradient{};
-        found.terms.push_back(weight * LocationLoss(item, one, weight, &gradient));
-        if (dloc_ != nullptr) WriteElements(gradient.data(), 4, *dloc_, LocationAt(item, one) * 4);
+  // Only with shared locations.
+  ops::Box Predicted(int64_t item, size_t prior) const {
+    return ops::Decode(CodesAt(loc_, BoxIndex(item, prior)), priors_.boxes[prior],
+                       priors_.variances[prior], code(), divides());
+  }
+  std::vector<ops::Box> AllPredicted(int64_t item) const {
+    std::vector<ops::Box> boxes;
+    for (size_t i = 0; i < priors_.boxes.size(); ++i) boxes.push_back(Predicted(item, i));
+    return boxes;
+  }
+
+  // Objects to be matched. An error for an invalid label names its item.
+  const std::vector<GroundTruth>& Objects(int64_t item) {
+    std::vector<GroundTruth>& objects = objects_[item];
+    std::erase_if(objects, [&](const GroundTruth& one) {
+      Require(one.label >= 0 && one.label < of_.classes(), "label ", one.label, " of item ", item,
+              " is outside 0..", of_.classes() - 1, "; check num_classes and the label map");
+      return one.label == of_.background() || (one.is_difficult && !options_.use_difficult_gt());
+    });
+    return objects;
+  }
+
+  void Choose(int64_t item) {
+    for (size_t i = 0; i < priors_.boxes.size(); ++i) Leave(item, i);
+    const std::vector<GroundTruth>& objects = Objects(item);
+    const Matches matches = options_.use_prior_for_matching()
+                                ? Match(objects, priors_.boxes, options_)
+                                : Match(objects, AllPredicted(item), options_);
+    if (of_.is_mined(MultiBoxLossParameter::HARD_EXAMPLE)) return Mine(item, matches, objects);
+    std::vector<ops::ScoredBox> negatives;
+    for (size_t i = 0; i < matches.object.size(); ++i) {
+      if (matches.object[i] >= 0) {
+        Learn(item, i, &objects[matches.object[i]]);
+        ++matched_[item];
+      } else if (matches.object[i] == kUnmatched) {
+        negatives.push_back({0, static_cast<int64_t>(i)});
       }
-      const int label = ClassOf(one.object);
-      const int64_t at = BoxIndex(item, one.prior) * classes_;
-      scores.Read(conf_, at);
-      found.terms.push_back(scores.Loss(label) / divisor);
-      if (dconf_ == nullptr) continue;
-      std::ranges::fill(slopes, 0.0);
-      scores.AddGradient(label, 1 / divisor, slopes.data());
-      WriteElements(slopes.data(), classes_, *dconf_, at);
+    }
+    if (of_.is_mined(MultiBoxLossParameter::MAX_NEGATIVE)) KeepHardest(item, matches, &negatives);
+    for (const ops::ScoredBox& one : negatives) Learn(item, one.index, nullptr);
+  }
+
+  void KeepHardest(int64_t item, const Matches& matches,
+                   std::vector<ops::ScoredBox>* negatives) const {
+    std::erase_if(*negatives, [&](const ops::ScoredBox& one) {
+      return matches.overlap[one.index] >= options_.neg_overlap();
+    });
+    for (ops::ScoredBox& one : *negatives) one.score = Hardness(losses_[BoxIndex(item, one.index)]);
+    const double most =
+        static_cast<double>(options_.neg_pos_ratio()) * static_cast<double>(matched_[item]);
+    ops::KeepBest(negatives, static_cast<int>(most));
+  }
+
+  // Selects the boxes with the largest losses, after suppressing neighbours; all others are
+  // dropped, also matched ones (Shrivastava et al. 2016).
+  void Mine(int64_t item, const Matches& matches, const std::vector<GroundTruth>& objects) {
+    const ops::BoxLosses losses(of_.classes(), of_.is_softmax(), of_.locations(1));
+    std::vector<ops::ScoredBox> candidates;
+    for (size_t i = 0; i < priors_.boxes.size(); ++i) {
+      const int index = matches.object[i];
+      if (index == kIgnored) continue;
+      const GroundTruth* const object = index >= 0 ? &objects[index] : nullptr;
+      if (options_.ignore_difficult_gt() && object != nullptr && object->is_difficult) continue;
+      Learn(item, i, object);
+      const double loss =
+          losses.Element<double>(BoxIndex(item, i), scores_, choices_, loc_, prior_values_);
+      candidates.push_back({Hardness(loss), static_cast<int64_t>(i)});
+    }
+    std::vector<ops::ScoredBox> kept = candidates;
+    if (options_.has_nms_param()) {
+      ops::KeepBest(&kept, options_.nms_param().has_top_k() ? options_.nms_param().top_k() : -1);
+      kept = ops::Suppress(kept, options_.use_prior_for_nms() ? priors_.boxes : AllPredicted(item),
+                           options_.nms_param().nms_threshold(), options_.nms_param().eta());
+    }
+    ops::KeepBest(&kept, options_.sample_size());
+    for (const ops::ScoredBox& one : candidates) Leave(item, one.index);
+    for (const ops::ScoredBox& one : kept) {
+      const int index = matches.object[one.index];
+      Learn(item, one.index, index >= 0 ? &objects[index] : nullptr);
+      matched_[item] += static_cast<size_t>(index >= 0);
     }
   }
 
+  double* Row(int64_t item, size_t prior) {
+    return &choices_[BoxIndex(item, prior) * ops::kChoices];
+  }
+  void Leave(int64_t item, size_t prior) {
+    Row(item, prior)[ops::kClass] = Row(item, prior)[ops::kLocation] = -1;
+  }
+  // A box learns an object, or to be background.
+  void Learn(int64_t item, size_t prior, const GroundTruth* object) {
+    double* const row = Row(item, prior);
+    row[ops::kClass] = object == nullptr                   ? of_.background()
+                       : options_.map_object_to_agnostic() ? of_.background() + 1
+                                                           : object->label;
+    if (object == nullptr) return;
+    if (options_.bp_inside() && Predicted(item, prior).crosses_edge()) return;
+    row[ops::kLocation] = options_.share_location() ? 0 : object->label;
+    const ops::BoxCodes codes =
+        ops::Encode(object->box, priors_.boxes[prior], priors_.variances[prior], code(), divides());
+    std::ranges::copy(codes, row + ops::kCodes);
+  }
+
+  const BoxLoss& of_;
   const MultiBoxLossParameter& options_;
-  const TensorView &loc_, &conf_;
-  const TensorView *dloc_, *dconf_;  // null: not needed
+  const std::vector<double> prior_values_;
   const PriorBoxes priors_;
-  const int64_t items_;
-  const int classes_, locations_;
   std::vector<std::vector<GroundTruth>> objects_;
-  std::vector<Item> found_;
-  double loss_ = 0;
+  std::vector<double> losses_, loc_, scores_;  // those that are read
+  std::vector<double> choices_;                // rows of ops::BoxChoice
+  std::vector<size_t> matched_;                // of each item
 };
 
 // SSD's loss (Liu et al. 2016): prior boxes are matched with objects; matched boxes learn location
-// and class, and the hardest of the others learn to be background. Bottoms: loc (N, priors x 4),
-// conf (N, priors x classes), priors, ground truth (rows of 8).
+// and class, and the hardest of the others learn to be background. The host chooses the boxes, the
+// device computes losses and gradients. Bottoms: loc (N, priors x 4), conf (N, priors x classes),
+// priors, ground truth (rows of 8).
 class MultiBoxLossLayer final : public Layer {
  public:
   explicit MultiBoxLossLayer(const LayerParameter& param)
@@ -346,34 +254,58 @@ class MultiBoxLossLayer final : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
+    const BoxLoss of = LossOf(graph);
+    const Shape boxes{of.items, of.priors};
+    std::vector<Value*> read = {graph.bottom(2), graph.bottom(3)};
+    if (of.is_mined(MultiBoxLossParameter::MAX_NEGATIVE)) {
+      read.push_back(graph.Scratch("losses", boxes, SavedAs::kExact));
+      graph.Emit(ops::BoxClassLosses(of.classes(), of.is_softmax(), of.background()),
+                 {graph.bottom(1)}, {read.back()});
+    }
+    if (of.reads_locations()) read.push_back(graph.bottom(0));
+    if (of.is_mined(MultiBoxLossParameter::HARD_EXAMPLE)) read.push_back(graph.bottom(1));
     graph.Emit(ops::HostCall{.what = "multibox loss",
-                             .call = [options = options_, loss = param().loss_param()](
-                                         const KernelContext& ctx) { Run(options, loss, ctx); }},
-               {graph.bottom(0), graph.bottom(1), graph.bottom(2), graph.bottom(3)},
-               {graph.top(0), Gradient(graph, 0), Gradient(graph, 1)});
+                             .call = [of, loss = param().loss_param()](
+                                         const KernelContext& ctx) { Run(of, loss, ctx); }},
+               read, {Choices(graph, of), Divisor(graph)});
+    Value* const terms = graph.Scratch("terms", boxes, SavedAs::kExact);
+    graph.Emit(ops::BoxLosses(of.classes(), of.is_softmax(), of.locations(options_.loc_weight())),
+               {graph.bottom(1), Choices(graph, of), graph.bottom(0), graph.bottom(2)}, {terms});
+    graph.Emit(ops::SumOfTerms{}, {terms, Divisor(graph)}, {graph.top(0)});
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
-    for (const int i : {0, 1}) {
-      graph.Emit(ops::SavedGrad{}, {Gradient(graph, i), graph.top_diff(0)}, {graph.bottom_diff(i)});
-    }
+    const BoxLoss of = LossOf(graph);
+    graph.Emit(
+        ops::BoxLocationsGrad{of.locations(options_.loc_weight())},
+        {graph.bottom(0), Choices(graph, of), graph.bottom(2), Divisor(graph), graph.top_diff(0)},
+        {graph.bottom_diff(0)});
+    graph.Emit(ops::BoxScoresGrad(of.classes(), of.is_softmax()),
+               {graph.bottom(1), Choices(graph, of), Divisor(graph), graph.top_diff(0)},
+               {graph.bottom_diff(1)});
   }
 
   bool AllowForceBackward(int bottom) const override { return bottom < 2; }
 
  private:
-  static void Run(const MultiBoxLossParameter& options, const LossParameter& loss,
-                  const KernelContext& ctx) {
-    double value = Computation(options, loss, ctx).loss();
-    if (!ctx.has_output(0)) return;
-    CopyTensor({{ctx.output(0).shape, DType::kDouble, Layout::kPlain}, &value}, ctx.output(0));
+  static void Run(const BoxLoss& of, const LossParameter& loss, const KernelContext& ctx) {
+    const Choosing choosing(of, ctx);
+    const double divisor = choosing.Divisor(loss);
+    const auto store = [&](int output, const double* values) {
+      const TensorView& view = ctx.output(output);
+      CopyTensor({{view.shape, DType::kDouble, Layout::kPlain}, const_cast<double*>(values)}, view);
+    };
+    store(0, choosing.choices().data());
+    store(1, &divisor);
   }
 
-  // The gradient for a loss weight of 1, which the forward pass computes as well.
-  static Value* Gradient(GraphBuilder& graph, int bottom) {
-    if (!graph.with_backward()) return nullptr;
-    return graph.Saved(bottom == 0 ? "dloc" : "dconf", graph.shape(graph.bottom(bottom)));
+  BoxLoss LossOf(GraphBuilder& graph) const {
+    return {options_, graph.shape(graph.bottom(0))[0], graph.shape(graph.bottom(2)).count() / 8};
   }
+  static Value* Choices(GraphBuilder& graph, const BoxLoss& of) {
+    return graph.Saved("choices", Shape{of.items, of.priors, ops::kChoices});
+  }
+  static Value* Divisor(GraphBuilder& graph) { return graph.Saved("divisor", Shape{}); }
 
   MultiBoxLossParameter options_;
 };
