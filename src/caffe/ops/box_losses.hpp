@@ -9,11 +9,10 @@
 
 namespace caffe::ops {
 
-// What a box has to learn: a row of the operand `choices`.
+// A row of the operand `choices` says what a box has to learn.
 enum BoxChoice : int64_t {
   kClass,  // its class, or -1 for a box that learns nothing
-  // Whose location it learns: its class where each class has locations of its own, otherwise 0; -1
-  // for none.
+  // It learns the location of this class, or 0 if all classes share one; -1 for none.
   kLocation,
   kCodes,  // that location in 4 numbers, from here on
   kChoices = kCodes + 4
