@@ -358,7 +358,8 @@ void LayerBridge<Dtype>::EmitForward(GraphBuilder& graph) const {
   graph.Emit(ops::HostCall{.what = type() + " of Caffe's API",
                            .call = [instance = instance_](
                                        const KernelContext& ctx) { return instance->Forward(ctx); },
-                           .takes_device_memory = true},
+                           .takes_device_memory = true,
+                           .rounds_results = true},
              inputs, outputs);
 }
 
@@ -375,7 +376,8 @@ void LayerBridge<Dtype>::EmitBackward(GraphBuilder& graph) const {
   graph.Emit(ops::HostCall{.what = type() + " of Caffe's API",
                            .call = [instance = instance_](
                                        const KernelContext& ctx) { instance->Backward(ctx); },
-                           .takes_device_memory = true},
+                           .takes_device_memory = true,
+                           .rounds_results = true},
              inputs, outputs);
 }
 

@@ -201,7 +201,8 @@ class PythonLayer final : public Layer, public DataSupply {
         ops::HostCall{
             .what = ClassName(),
             .call = [instance = instance_, where = Where("forward")](
-                        const KernelContext& ctx) { return Forward(*instance, where, ctx); }},
+                        const KernelContext& ctx) { return Forward(*instance, where, ctx); },
+            .rounds_results = true},
         inputs, outputs);
   }
 
@@ -217,7 +218,8 @@ class PythonLayer final : public Layer, public DataSupply {
     graph.Emit(
         ops::HostCall{.what = ClassName(),
                       .call = [instance = instance_, where = Where("backward")](
-                                  const KernelContext& ctx) { Backward(*instance, where, ctx); }},
+                                  const KernelContext& ctx) { Backward(*instance, where, ctx); },
+                      .rounds_results = true},
         inputs, outputs);
   }
 

@@ -63,8 +63,8 @@ class CTCDecoderLayer final : public Layer {
                        has_indicators](const KernelContext& ctx) {
       Run(options, blank, has_indicators, ctx);
     };
-    graph.Emit(ops::HostCall{.what = "ctc decoder", .call = call}, std::move(inputs),
-               std::move(outputs));
+    graph.Emit(ops::HostCall{.what = "ctc decoder", .call = call, .rounded_inputs = {0}},
+               std::move(inputs), std::move(outputs));
   }
 
  private:

@@ -152,7 +152,8 @@ class CTCLossLayer final : public LossLayer {
         ops::HostCall{
             .what = "ctc loss",
             .call = [options = options_, blank](
-                        const KernelContext& ctx) { Run(options, static_cast<int>(blank), ctx); }},
+                        const KernelContext& ctx) { Run(options, static_cast<int>(blank), ctx); },
+            .rounded_inputs = {0}},
         std::move(inputs), {graph.top(0), graph.with_backward() ? Gradient(graph) : nullptr});
   }
 

@@ -41,7 +41,8 @@ void EmitLossOfEachLabel(GraphBuilder& graph, const ops::LabelRule& rule, const 
     }
     StoreLosses(losses, ctx.output(0));
   };
-  graph.Emit(ops::HostCall{.what = "loss of each label", .call = call}, inputs, {top});
+  graph.Emit(ops::HostCall{.what = "loss of each label", .call = call, .rounded_inputs = {0}},
+             inputs, {top});
 }
 
 void EmitLossOfEachPosition(GraphBuilder& graph, const ops::SmoothL1Loss& op,
@@ -59,7 +60,8 @@ void EmitLossOfEachPosition(GraphBuilder& graph, const ops::SmoothL1Loss& op,
     }
     StoreLosses(losses, ctx.output(0));
   };
-  graph.Emit(ops::HostCall{.what = "loss of each position", .call = call}, inputs, {top});
+  graph.Emit(ops::HostCall{.what = "loss of each position", .call = call, .rounded_inputs = {0}},
+             inputs, {top});
 }
 
 }  // namespace caffe

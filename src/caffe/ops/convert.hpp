@@ -153,6 +153,16 @@ struct HostCall {
   bool takes_device_memory = false;
   // Null if compiled programs cannot contain the call.
   std::shared_ptr<const FixedCall> in_programs = nullptr;
+  // Inputs that may be stored in 16 bits, such as scores. All others are not: they may be labels,
+  // indices or boxes.
+  OperandSet rounded_inputs = {};
+  // True if results may be stored in 16 bits, as those of a source.
+  bool rounds_results = false;
+
+  OperandSet exact_inputs() const { return rounded_inputs.Others(); }
+  NumericRule numeric_rule() const {
+    return is_source || rounds_results ? NumericRule::kStorage : NumericRule::kAsStored;
+  }
   LayoutRule layout_rule() const {
     return writes_any_layout ? LayoutRule{.outputs = {0}} : LayoutRule{};
   }

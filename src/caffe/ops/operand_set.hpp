@@ -24,6 +24,12 @@ class OperandSet {
   constexpr bool contains(size_t operand) const {
     return (bits_ >> (operand < 63 ? operand : 63)) & 1u;
   }
+  // All operands that are not in the set.
+  constexpr OperandSet Others() const {
+    OperandSet others;
+    others.bits_ = ~bits_;
+    return others;
+  }
   constexpr bool overlaps(OperandSet others) const { return (bits_ & others.bits_) != 0; }
   constexpr void insert(size_t operand) { bits_ |= uint64_t{1} << operand; }
   constexpr void insert(OperandSet others) { bits_ |= others.bits_; }

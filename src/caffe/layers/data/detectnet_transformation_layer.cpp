@@ -49,7 +49,9 @@ class DetectNetTransformationLayer final : public Layer {
 
   void EmitForward(GraphBuilder& graph) const override {
     graph.Emit(ops::HostCall{.what = "DetectNet's images and grid",
-                             .call = [this](const KernelContext& ctx) { Run(ctx); }},
+                             .call = [this](const KernelContext& ctx) { Run(ctx); },
+                             .rounded_inputs = {0},
+                             .rounds_results = true},
                {graph.bottom(0), graph.bottom(1)}, {graph.top(0), graph.top(1)});
   }
 

@@ -36,7 +36,8 @@ class HDF5OutputLayer final : public Layer {
         ops::HostCall{
             .what = "write HDF5",
             .call = [file = param().hdf5_output_param().file_name(), is_written = is_written_](
-                        const KernelContext& ctx) { Write(file, *is_written, ctx); }},
+                        const KernelContext& ctx) { Write(file, *is_written, ctx); },
+            .rounded_inputs = {0}},
         {graph.bottom(0), graph.bottom(1)}, {});
   }
 

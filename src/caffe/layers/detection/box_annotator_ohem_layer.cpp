@@ -39,11 +39,12 @@ class BoxAnnotatorOHEMLayer final : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    graph.Emit(ops::HostCall{.what = "hard examples",
-                             .call = [options = options_](
-                                         const KernelContext& ctx) { Run(options, ctx); }},
-               {graph.bottom(0), graph.bottom(1), graph.bottom(2), graph.bottom(3)},
-               {graph.top(0), graph.top(1)});
+    graph.Emit(
+        ops::HostCall{.what = "hard examples",
+                      .call = [options = options_](const KernelContext& ctx) { Run(options, ctx); },
+                      .rounded_inputs = {1}},
+        {graph.bottom(0), graph.bottom(1), graph.bottom(2), graph.bottom(3)},
+        {graph.top(0), graph.top(1)});
   }
 
  private:

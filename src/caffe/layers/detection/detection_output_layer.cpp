@@ -58,8 +58,9 @@ class DetectionOutputLayer final : public Layer {
                                  [op, least_vote, files = files_](const KernelContext& ctx) {
                                    return Run(op, least_vote, files.get(), ctx);
                                  },
-                             .in_programs = std::make_shared<const ops::FixedCall>(ops::FixedCall{
-                                 in_programs, Shape{1, 1, rows, kDetectionColumns}})},
+                             .in_programs = std::make_shared<const ops::FixedCall>(
+                                 ops::FixedCall{in_programs, Shape{1, 1, rows, kDetectionColumns}}),
+                             .rounded_inputs = {0}},
                {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
   }
 

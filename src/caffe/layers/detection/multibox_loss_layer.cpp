@@ -266,7 +266,8 @@ class MultiBoxLossLayer final : public Layer {
     if (of.is_mined(MultiBoxLossParameter::HARD_EXAMPLE)) read.push_back(graph.bottom(1));
     graph.Emit(ops::HostCall{.what = "multibox loss",
                              .call = [of, loss = param().loss_param()](
-                                         const KernelContext& ctx) { Run(of, loss, ctx); }},
+                                         const KernelContext& ctx) { Run(of, loss, ctx); },
+                             .rounded_inputs = {2, 3, 4}},
                read, {Choices(graph, of), Divisor(graph)});
     Value* const terms = graph.Scratch("terms", boxes, SavedAs::kExact);
     graph.Emit(ops::BoxLosses(of.classes(), of.is_softmax(), of.locations(options_.loc_weight())),

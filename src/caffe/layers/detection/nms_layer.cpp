@@ -32,10 +32,11 @@ class NmsLayer final : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    graph.Emit(ops::HostCall{.what = "peaks",
-                             .call = [options = options_](
-                                         const KernelContext& ctx) { Run(options, ctx); }},
-               {graph.bottom(0)}, {graph.top(0)});
+    graph.Emit(
+        ops::HostCall{.what = "peaks",
+                      .call = [options = options_](const KernelContext& ctx) { Run(options, ctx); },
+                      .rounded_inputs = {0}},
+        {graph.bottom(0)}, {graph.top(0)});
   }
 
  private:

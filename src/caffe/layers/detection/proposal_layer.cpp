@@ -53,7 +53,8 @@ class ProposalLayer final : public Layer {
     graph.Emit(
         ops::HostCall{.what = "proposals",
                       .call = [options = options_, count = graph.num_tops()](
-                                  const KernelContext& ctx) { return Run(options, count, ctx); }},
+                                  const KernelContext& ctx) { return Run(options, count, ctx); },
+                      .rounded_inputs = {0, 1}},
         {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, std::move(tops));
   }
 

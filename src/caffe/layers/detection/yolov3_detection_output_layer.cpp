@@ -46,7 +46,8 @@ class Yolov3DetectionOutputLayer final : public Layer {
     for (int i = 0; i < graph.num_bottoms(); ++i) maps.push_back(graph.bottom(i));
     graph.Emit(ops::HostCall{.what = "detections",
                              .call = [options = options_](
-                                         const KernelContext& ctx) { return Run(options, ctx); }},
+                                         const KernelContext& ctx) { return Run(options, ctx); },
+                             .rounded_inputs = OperandSet::All()},
                std::move(maps), {graph.top(0)});
   }
 
