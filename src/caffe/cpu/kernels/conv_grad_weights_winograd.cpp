@@ -227,24 +227,14 @@ class WinogradOfWeights {
 };
 
 std::optional<Refusal> RefuseGradient(const ops::ConvGeometry& g, const KernelRequest& request) {
-  const OperandDesc &x = request.inputs[Grad::kX], &y = request.inputs[Grad::kDy];
-  if (g.spatial_axes() != 2 || g.group != 1 || !AreAll(g.kernel, 3) || !AreAll(g.stride, 1) ||
-      !AreAll(g.dilation, 1)) {
-    return Refusal{"only windows of 3x3 without strides, dilation and groups"};
-  }
-  if (x.layout != Layout::kChannelsLast || y.layout != Layout::kChannelsLast)
-    return Refusal{"only images with channels last"};
-  if (x.shape[1] % kFloatLanes != 0 || y.shape[1] % kFloatLanes != 0 ||
-      x.shape[1] < kFewestTiledChannels || y.shape[1] < kFewestTiledChannels) {
-    return Refusal{"only channels in multiples of 16, at least 32"};
-  }
+  if (auto refusal = RefuseUntiled(g, request.inputs[Grad::kX], request.inputs[Grad::kDy]))
+    return refusal;
   for (const OperandDesc& output : request.outputs) {
     if (output.present && output.dtype != DType::kFloat) return Refusal{"only float gradients"};
   }
   if (!request.outputs[Grad::kDw].present)
     return Refusal{"only together with the gradient of the weights"};
-  if (y.count() == 0) return Refusal{"an empty batch"};
-  return RefuseLarge(g, x.shape);
+  return std::nullopt;
 }
 
 KernelOrRefusal MakeGradientAtWeights(const Grad& op, const KernelRequest& request) {

@@ -271,23 +271,6 @@ void Winograd::WriteTiles(const KernelContext& ctx, const Finish& finish, int64_
   }
 }
 
-std::optional<Refusal> RefuseUnlessServed(const ops::ConvGeometry& g,
-                                          const KernelRequest& request) {
-  const OperandDesc &x = request.inputs[ops::Conv::kX], &y = request.outputs[0];
-  if (g.spatial_axes() != 2 || g.group != 1 || !AreAll(g.kernel, 3) || !AreAll(g.stride, 1) ||
-      !AreAll(g.dilation, 1)) {
-    return Refusal{"only windows of 3x3 without strides, dilation and groups"};
-  }
-  if (x.layout != Layout::kChannelsLast || y.layout != Layout::kChannelsLast)
-    return Refusal{"only images with channels last"};
-  if (x.shape[1] % kFloatLanes != 0 || y.shape[1] % kFloatLanes != 0 ||
-      x.shape[1] < kFewestTiledChannels || y.shape[1] < kFewestTiledChannels) {
-    return Refusal{"only channels in multiples of 16, at least 32"};
-  }
-  if (y.count() == 0) return Refusal{"an empty batch"};
-  return RefuseLarge(g, x.shape);
-}
-
 std::optional<Refusal> RefuseFewTiles(const Tiling& tiling, bool is_constant) {
   if (tiling.block < kFewestTiles)
     return Refusal{"an image that is small for the threads of this processor"};
@@ -301,9 +284,9 @@ std::optional<Refusal> RefuseFewTiles(const Tiling& tiling, bool is_constant) {
 KernelOrRefusal MakeWinograd(const ops::ConvGeometry& geometry, const std::vector<int64_t>& pad,
                              const ops::Epilogue& epilogue, bool is_gradient,
                              const KernelRequest& request) {
-  if (const auto refusal = RefuseUnlessServed(geometry, request)) return *refusal;
-  const OperandDesc& w = request.inputs[ops::Conv::kW];
-  const Tiling tiling(pad, request.inputs[ops::Conv::kX].shape, request.outputs[0].shape);
+  const OperandDesc &x = request.inputs[ops::Conv::kX], &w = request.inputs[ops::Conv::kW];
+  if (const auto refusal = RefuseUntiled(geometry, x, request.outputs[0])) return *refusal;
+  const Tiling tiling(pad, x.shape, request.outputs[0].shape);
   if (const auto refusal = RefuseFewTiles(tiling, w.is_constant)) return *refusal;
   try {
     const auto winograd = std::make_shared<Winograd>(tiling, epilogue, is_gradient);

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/parallel.hpp"
 
 namespace caffe::cpu {
@@ -27,6 +28,23 @@ CAFFE_CPU_CLONES void ReadPatch(const std::array<const float*, kPositions>& pixe
 }
 
 }  // namespace
+
+std::optional<Refusal> RefuseUntiled(const ops::ConvGeometry& geometry, const OperandDesc& x,
+                                     const OperandDesc& y) {
+  constexpr int64_t kFewestChannels = 32;
+  if (geometry.spatial_axes() != 2 || geometry.group != 1 || !AreAll(geometry.kernel, 3) ||
+      !AreAll(geometry.stride, 1) || !AreAll(geometry.dilation, 1)) {
+    return Refusal{"only windows of 3x3 without strides, dilation and groups"};
+  }
+  if (x.layout != Layout::kChannelsLast || y.layout != Layout::kChannelsLast)
+    return Refusal{"only images with channels last"};
+  for (const OperandDesc* image : {&x, &y}) {
+    if (image->shape[1] % kFloatLanes != 0 || image->shape[1] < kFewestChannels)
+      return Refusal{"only channels in multiples of 16, at least 32"};
+  }
+  if (x.count() == 0 || y.count() == 0) return Refusal{"an empty batch"};
+  return RefuseLarge(geometry, x.shape);
+}
 
 void ReadPatches(const Tiles& t, const float* x, const float* zeros, int64_t first, int64_t tiles,
                  int64_t stride, float* patches) {

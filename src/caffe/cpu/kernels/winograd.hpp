@@ -5,15 +5,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "caffe/cpu/kernels/float_vector.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/kernel.hpp"
 #include "caffe/shape.hpp"
 
 namespace caffe::cpu {
 
 constexpr int64_t kTile = 2, kPatch = 4, kPositions = kPatch * kPatch;
-constexpr int64_t kFewestTiledChannels = 32;
 
 // The tiles of y, a convolution's result or the gradient at it.
 struct Tiles {
@@ -43,6 +45,11 @@ struct TilePlace {
         row(tile / t.tiles_x % t.tiles_y * kTile),
         column(tile % t.tiles_x * kTile) {}
 };
+
+// For convolutions that the algorithm does not serve. x and y: an image and the convolution's
+// result, or the gradients at them, in either order.
+std::optional<Refusal> RefuseUntiled(const ops::ConvGeometry& geometry, const OperandDesc& x,
+                                     const OperandDesc& y);
 
 // Transforms the patches that `tiles` tiles from `first` on read: for each of the 16 positions,
 // `stride` floats apart, a row of channels for each tile. `zeros` has as many as channels.
