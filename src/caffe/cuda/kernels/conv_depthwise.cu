@@ -404,12 +404,14 @@ KernelOrRefusal MakeGradDataDepthwise(const ops::ConvGradData& op, const KernelR
       }};
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-depthwise", KernelRank::kGood,
-                              MakeConvDepthwise,
-                              {.signatures = DepthwiseSignatures(), .fuses = IsReluAlone});
+CAFFE_REGISTER_KERNEL_FACTORY(
+    DeviceKind::kCuda, ops::Conv, "conv-depthwise", KernelRank::kGood, MakeConvDepthwise,
+    {.signatures = DepthwiseSignatures(), .fuses = IsReluAlone, .is_for = HasGroups<ops::Conv>});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-depthwise",
                               KernelRank::kGood, MakeGradDataDepthwise,
-                              {.signatures = DepthwiseSignatures(), .fuses = IsGradientEpilogue});
+                              {.signatures = DepthwiseSignatures(),
+                               .fuses = IsGradientEpilogue,
+                               .is_for = HasGroups<ops::ConvGradData>});
 
 }  // namespace
 }  // namespace caffe::cuda

@@ -258,7 +258,8 @@ KernelOrRefusal MakeGradWeightsDepthwise(const ConvGradWeights& op, const Kernel
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ConvGradWeights, "conv-grad-weights-depthwise",
                               KernelRank::kGood, MakeGradWeightsDepthwise,
-                              {.signatures = DepthwiseSignatures()});
+                              {.signatures = DepthwiseSignatures(),
+                               .is_for = HasGroups<ConvGradWeights>});
 
 }  // namespace
 }  // namespace caffe::cuda

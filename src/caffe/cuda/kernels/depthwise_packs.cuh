@@ -39,6 +39,12 @@ inline std::string UnfitForDepthwise(const ops::ConvGeometry& g, const TensorDes
   return "";
 }
 
+// The kernels are only for convolutions in groups.
+template <typename T>
+bool HasGroups(const Op& op) {
+  return op.As<T>()->geometry.group > 1;
+}
+
 inline std::vector<Signature> DepthwiseSignatures() {
   return {{DType::kFloat, DType::kFloat},
           {DType::kFloat16, DType::kFloat},
