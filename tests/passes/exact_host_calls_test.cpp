@@ -62,6 +62,17 @@ TEST(ExactHostCallsTest, LabelsAndBoxesAreStoredInFloat) {
   }
 }
 
+// It only tells the shape.
+TEST(ExactHostCallsTest, FilteredDataMayBeRounded) {
+  const Net net(
+      testing::ParseNet(InputTop("x", "3 2") + InputTop("selector", "3 1") +
+                        "layer { name: 'y' type: 'Filter' bottom: 'x' bottom: 'selector' top: 'y' "
+                        "}"),
+      {.precision = BF16});
+  EXPECT_EQ(net.graph().blobs.at("x")->desc.dtype, DType::kBFloat16);
+  EXPECT_EQ(net.graph().blobs.at("y")->desc.dtype, DType::kBFloat16);
+}
+
 TEST(ExactHostCallsTest, CtcReadsLabelsAbove256) {
   constexpr int kSteps = 20, kClasses = 600;
   std::vector<float> scores(kSteps * kClasses), labels = {401, 403};

@@ -33,8 +33,10 @@ class FilterLayer final : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    graph.Emit(ops::HostCall{.what = "select items", .call = Select}, Operands(graph),
-               {Selected(graph)});
+    graph.Emit(
+        ops::HostCall{
+            .what = "select items", .call = Select, .rounded_inputs = OperandSet{0}.Others()},
+        Operands(graph), {Selected(graph)});
     for (int i = 0; i < graph.num_tops(); ++i) {
       graph.Emit(ops::Gather{}, {graph.bottom(i), Selected(graph)}, {graph.top(i)});
     }
