@@ -1,12 +1,16 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
@@ -80,6 +84,66 @@ TEST(MultiBoxLossTest, KeepsANanLocation) {
   const Learned learned = LearnLocations("bp_inside: true", {.location = 1});
   EXPECT_TRUE(std::isnan(learned.loss));
   EXPECT_TRUE(std::isnan(learned.gradient[1]));
+}
+
+// Two prior boxes of three classes with locations of their own; an object of class 1 on prior 1.
+class OwnLocations {
+ public:
+  explicit OwnLocations(int items_of_scores = 1)
+      : net_(testing::NetOf(StrCat(R"(
+      force_backward: true
+      layer { name: 'loc' type: 'Input' top: 'loc' input_param { shape { dim: 1 dim: 24 } } }
+      layer { name: 'conf' type: 'Input' top: 'conf' input_param { shape { dim: )",
+                                   items_of_scores, R"( dim: 6 } } }
+      layer { name: 'p' type: 'Input' top: 'p' input_param { shape { dim: 1 dim: 2 dim: 8 } } }
+      layer { name: 'objects' type: 'Input' top: 'objects'
+              input_param { shape { dim: 1 dim: 1 dim: 1 dim: 8 } } }
+      layer { name: 'l' type: 'MultiBoxLoss' bottom: 'loc' bottom: 'conf' bottom: 'p'
+              bottom: 'objects' top: 'loss' propagate_down: true propagate_down: true
+              propagate_down: false propagate_down: false multibox_loss_param { num_classes: 3
+              share_location: false mining_type: NONE bp_inside: true code_type: CORNER } })"))) {
+    const float priors[] = {0.1F, 0.1F, 0.3F, 0.3F, 0.5F, 0.5F, 0.9F, 0.9F, 1, 1, 1, 1, 1, 1, 1, 1};
+    std::ranges::copy(priors, data("p"));
+    const float object[] = {0, 1, 0, 0.55F, 0.5F, 0.9F, 0.9F, 0};
+    std::ranges::copy(object, data("objects"));
+    std::fill_n(data("loc"), 24, 0.0F);
+    std::fill_n(data("conf"), 6 * items_of_scores, 0.0F);
+  }
+
+  float* data(const std::string& blob) { return net_->blob_by_name(blob)->mutable_cpu_data(); }
+  // True if a location is learned.
+  bool Learns() {
+    net_->ForwardBackward();
+    const float* const gradient = net_->blob_by_name("loc")->cpu_diff();
+    return std::count(gradient, gradient + 24, 0.0F) < 24;
+  }
+
+ private:
+  std::unique_ptr<Net> net_;
+};
+
+TEST(MultiBoxLossTest, DropsLocationsThatLeaveTheImageByTheClassThatLearns) {
+  EXPECT_TRUE(OwnLocations().Learns());
+  // (prior, class): the second one learns.
+  for (const auto& [prior, label, learns] :
+       {std::tuple{0, 1, true}, {1, 1, false}, {1, 0, true}, {1, 2, true}}) {
+    OwnLocations of;
+    of.data("loc")[(prior * 3 + label) * 4 + 2] = 5;
+    EXPECT_EQ(of.Learns(), learns) << prior << label;
+  }
+}
+
+TEST(MultiBoxLossTest, LeavesOutObjectsOfNoItem) {
+  for (const float item : {std::nanf(""), 3e9F, INFINITY, 1.0F, -1.0F}) {
+    OwnLocations of;
+    of.data("objects")[0] = item;
+    EXPECT_FALSE(of.Learns()) << item;
+  }
+}
+
+TEST(MultiBoxLossTest, RefusesScoresOfOtherItems) {
+  EXPECT_THAT(testing::ErrorText<InvalidArgument>([] { OwnLocations of(8); }),
+              ::testing::HasSubstr("they must have as many items"));
 }
 
 }  // namespace

@@ -68,12 +68,13 @@ struct GroundTruth {
   bool is_difficult = false;
 };
 
-// Groups by item; rows with item -1 stand for an image without objects.
+// Groups by item; rows with item -1 stand for an image without objects, and rows whose item is no
+// number of one are left out.
 inline std::map<int, std::vector<GroundTruth>> GroundTruths(const std::vector<double>& values) {
   std::map<int, std::vector<GroundTruth>> items;
   for (size_t i = 0; i + 8 <= values.size(); i += 8) {
     const double* row = &values[i];
-    if (row[0] < 0) continue;
+    if (!(row[0] >= 0 && row[0] <= std::numeric_limits<int>::max())) continue;
     items[static_cast<int>(row[0])].push_back(
         {static_cast<int>(row[1]), {row[3], row[4], row[5], row[6]}, row[7] != 0});
   }

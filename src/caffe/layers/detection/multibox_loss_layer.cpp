@@ -99,10 +99,11 @@ class Choosing {
     return item * of_.priors + static_cast<int64_t>(prior);
   }
 
-  // Only with shared locations.
-  ops::Box Predicted(int64_t item, size_t prior) const {
-    return ops::Decode(CodesAt(loc_, BoxIndex(item, prior)), priors_.boxes[prior],
-                       priors_.variances[prior], code(), divides());
+  // `location`: of a class, where each has its own.
+  ops::Box Predicted(int64_t item, size_t prior, int location = 0) const {
+    const int64_t locations = options_.share_location() ? 1 : of_.classes();
+    return ops::Decode(CodesAt(loc_, BoxIndex(item, prior) * locations + location),
+                       priors_.boxes[prior], priors_.variances[prior], code(), divides());
   }
   std::vector<ops::Box> AllPredicted(int64_t item) const {
     std::vector<ops::Box> boxes;
@@ -195,8 +196,9 @@ class Choosing {
                        : options_.map_object_to_agnostic() ? of_.background() + 1
                                                            : object->label;
     if (object == nullptr) return;
-    if (options_.bp_inside() && Predicted(item, prior).crosses_edge()) return;
-    row[ops::kLocation] = options_.share_location() ? 0 : object->label;
+    const int location = options_.share_location() ? 0 : object->label;
+    if (options_.bp_inside() && Predicted(item, prior, location).crosses_edge()) return;
+    row[ops::kLocation] = location;
     const ops::BoxCodes codes =
         ops::Encode(object->box, priors_.boxes[prior], priors_.variances[prior], code(), divides());
     std::ranges::copy(codes, row + ops::kCodes);
@@ -243,6 +245,8 @@ class MultiBoxLossLayer final : public Layer {
     const int64_t priors = bottoms[2].count() / 8;
     const int64_t classes = options_.num_classes();
     const int64_t locations = options_.share_location() ? 1 : classes;
+    Require(bottoms[0][0] == bottoms[1][0], "bottoms 0 and 1 have shapes ", bottoms[0], " and ",
+            bottoms[1], "; they must have as many items");
     Require(bottoms[0].count(1) == priors * locations * 4, "bottom 0 has shape ", bottoms[0], "; ",
             priors, " prior boxes need ", priors * locations * 4, " numbers per item");
     Require(bottoms[1].count(1) == priors * classes, "bottom 1 has shape ", bottoms[1], "; ",
