@@ -359,6 +359,7 @@ void LayerBridge<Dtype>::EmitForward(GraphBuilder& graph) const {
                            .call = [instance = instance_](
                                        const KernelContext& ctx) { return instance->Forward(ctx); },
                            .takes_device_memory = true,
+                           .rounded_inputs = {0},  // others may be labels
                            .rounds_results = true},
              inputs, outputs);
 }
