@@ -188,27 +188,36 @@ void ExpectPairs(const Numbers& got, const Numbers& want, const std::string& wha
 TEST_P(Int8KernelTest, PairsAgreeWithBothInTurn) {
   if (GetParam() != DeviceKind::kCpu) GTEST_SKIP() << "pairs of 8-bit numbers are the CPU's";
   const ops::ConvGeometry pointwise = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1};
-  for (const auto& [stride, pad, channels] :
-       std::vector<std::array<int64_t, 3>>{{1, 1, 16}, {2, 1, 24}, {1, 0, 4}, {2, 2, 64}}) {
-    const ops::ConvGeometry depthwise = {{3, 3}, {stride, stride}, {pad, pad}, {1, 1}, 48};
+  // One image with one block of channels is shared among the threads by rows.
+  for (const auto& [stride, pad, channels, items, hidden] :
+       std::vector<std::array<int64_t, 5>>{{1, 1, 16, 2, 48},
+                                           {2, 1, 24, 2, 48},
+                                           {1, 0, 4, 2, 48},
+                                           {2, 2, 64, 2, 48},
+                                           {1, 1, 16, 1, 32},
+                                           {2, 1, 16, 1, 16},
+                                           {1, 4, 8, 1, 32}}) {
+    const ops::ConvGeometry depthwise = {{3, 3}, {stride, stride}, {pad, pad}, {1, 1}, hidden};
     const int64_t rows = depthwise.OutputSize(0, 9), columns = depthwise.OutputSize(1, 31);
-    Numbers w = Random(Describe({48, channels, 1, 1}, DType::kFloat), 1);
-    Numbers bias = Random(Describe({48}, DType::kFloat), 2);
-    Numbers second_w = Random(Describe({48, 1, 3, 3}, DType::kFloat), 3);
+    Numbers w = Random(Describe({hidden, channels, 1, 1}, DType::kFloat), 1);
+    Numbers bias = Random(Describe({hidden}, DType::kFloat), 2);
+    Numbers second_w = Random(Describe({hidden, 1, 3, 3}, DType::kFloat), 3);
     for (const DType in : {DType::kUInt8, DType::kInt8}) {
-      Numbers x = Random(Describe({2, channels, 9, 31}, in, 0.011F, Layout::kChannelsLast), 4);
+      Numbers x = Random(Describe({items, channels, 9, 31}, in, 0.011F, Layout::kChannelsLast), 4);
       for (const DType between : {DType::kUInt8, DType::kInt8}) {
         for (const DType out : {DType::kUInt8, DType::kInt8}) {
           for (const EpilogueCase& epilogue : kEpilogues) {
             if (ops::AddedOperand(epilogue.epilogue) >= 0) continue;
-            ops::Fused pair = testing::PairOf({pointwise, {}, epilogue.epilogue},
-                                              {depthwise, {}, epilogue.epilogue}, {2, 48, 9, 31});
+            ops::Fused pair =
+                testing::PairOf({pointwise, {}, epilogue.epilogue},
+                                {depthwise, {}, epilogue.epilogue}, {items, hidden, 9, 31});
             pair.inner[0].dtype = between;
             pair.inner[0].scale = 0.02F;
             const Op op = pair;
             const auto run = [&](const KernelCandidate& candidate, bool packs) {
-              Numbers y{
-                  Describe({2, 48, rows, columns}, out, 0.03F, Layout::kChannelsLast), {}, {}};
+              Numbers y{Describe({items, hidden, rows, columns}, out, 0.03F, Layout::kChannelsLast),
+                        {},
+                        {}};
               const auto refusal =
                   Run(candidate, op, {&x, &w, &bias, &second_w, nullptr}, &y, packs);
               EXPECT_FALSE(refusal) << *refusal;
@@ -219,9 +228,10 @@ TEST_P(Int8KernelTest, PairsAgreeWithBothInTurn) {
             for (const KernelCandidate& candidate : candidates) {
               if (candidate.rank == KernelRank::kReference || !cpu::HasWideVectors()) continue;
               for (const bool packs : {false, true})
-                ExpectPairs(run(candidate, packs), want,
-                            StrCat(candidate.name, " ", epilogue.name, " of ", Name(in), ", ",
-                                   Name(between), ", to ", Name(out), ", stride ", stride));
+                ExpectPairs(
+                    run(candidate, packs), want,
+                    StrCat(candidate.name, " ", epilogue.name, " of ", Name(in), ", ",
+                           Name(between), ", to ", Name(out), ", stride ", stride, ", pad ", pad));
             }
           }
         }

@@ -163,9 +163,13 @@ inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, bfloat16* to
   __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(from));
   std::memcpy(static_cast<void*>(to), &halves, sizeof(halves));
 }
+// Rounds to nearest even.
+inline CAFFE_FORCE_INLINE void ToIntegers(const FloatVector& from, IntVector& to) {
+  __asm__("vcvtps2dq %1, %0" : "=v"(to) : "v"(from));
+}
 inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, uint8_t* to) {
   IntVector numbers;
-  __asm__("vcvtps2dq %1, %0" : "=v"(numbers) : "v"(from));
+  ToIntegers(from, numbers);
   const ByteBits bytes = __builtin_convertvector(numbers, ByteBits);
   std::memcpy(to, &bytes, sizeof(bytes));
 }
@@ -191,6 +195,41 @@ struct PixelRow {
   int64_t width, units;
 };
 
+// A row of results as floats; pixels are `step` apart.
+struct FloatRow {
+  float* first;
+  int64_t step;
+
+  CAFFE_FORCE_INLINE void Put(int64_t pixel, int64_t channel, const FloatVector& values) const {
+    Store(values, first + pixel * step + channel);
+  }
+};
+
+// A row of 8-bit results in one byte of words that hold four rows.
+struct ByteRow {
+  int32_t* first;
+  int64_t step;        // from pixel to pixel, in words
+  int32_t zero;        // added to results, so that they are unsigned: 0 or 128
+  int shift;           // where the byte is in a word, in bits
+  int32_t other_bits;  // of the word
+
+  ByteRow(int32_t* first, int64_t step, int slot, int32_t zero)
+      : first(first), step(step), zero(zero), shift(8 * slot), other_bits(~(0xFF << shift)) {}
+
+  CAFFE_FORCE_INLINE void Put(int64_t pixel, int64_t channel, const FloatVector& values) const {
+    IntVector numbers;
+    ToIntegers(values, numbers);
+    Put(pixel, channel, numbers);
+  }
+  CAFFE_FORCE_INLINE void Put(int64_t pixel, int64_t channel, const IntVector& numbers) const {
+    int32_t* const to = first + pixel * step + channel;
+    IntVector words;
+    std::memcpy(&words, to, sizeof(words));
+    words = (words & other_bits) | (numbers + zero) << shift;
+    std::memcpy(to, &words, sizeof(words));
+  }
+};
+
 // How a unit is read and multiplied: here one product per lane.
 struct SumsOfFloats {
   static CAFFE_FORCE_INLINE void Read(const char* from, FloatVector& x) { ReadUnit(from, x); }
@@ -199,7 +238,6 @@ struct SumsOfFloats {
     sums += x * w;
   }
   static CAFFE_FORCE_INLINE void ToFloats(FloatVector&) {}
-  static CAFFE_FORCE_INLINE void Round(FloatVector&) {}
 };
 
 // Two products per lane.
@@ -210,7 +248,6 @@ struct SumsOfPairs {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sums) : "v"(w), "v"(x));
   }
   static CAFFE_FORCE_INLINE void ToFloats(FloatVector&) {}
-  static CAFFE_FORCE_INLINE void Round(FloatVector&) {}
 };
 
 // Four products per lane. The instruction takes unsigned x, so 128 is added to signed numbers, and
@@ -233,9 +270,6 @@ struct SumsOfNumbers {
   }
   static CAFFE_FORCE_INLINE void ToFloats(FloatVector& sums) {
     __asm__("vcvtdq2ps %1, %0" : "=v"(sums) : "v"(sums));
-  }
-  static CAFFE_FORCE_INLINE void Round(FloatVector& numbers) {
-    __asm__("vrndscaleps $0, %1, %0" : "=v"(numbers) : "v"(numbers));
   }
 };
 
@@ -260,9 +294,9 @@ inline CAFFE_FORCE_INLINE void AddProducts(const char* from, int64_t step, int64
 }
 
 // Computes kCount pixels from `first` on.
-template <typename Sums, int kCount, int kVectors, typename End>
+template <typename Sums, int kCount, int kVectors, typename End, typename Row>
 inline CAFFE_FORCE_INLINE void SumPixels(const PixelRow& x, int64_t first, const char* panel,
-                                         const End& end, float* y, int64_t y_step) {
+                                         const End& end, const Row& y) {
   FloatVector sums[kCount][kVectors];
   Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
     FloatVector begin;
@@ -277,19 +311,19 @@ inline CAFFE_FORCE_INLINE void SumPixels(const PixelRow& x, int64_t first, const
       Sums::ToFloats(sums[pixel][v]);
       FloatVector values;
       end.Finish(v * kFloatLanes, sums[pixel][v], values);
-      Sums::Round(values);
-      Store(values, y + (first + pixel) * y_step + v * kFloatLanes);
+      y.Put(first + pixel, v * kFloatLanes, values);
     });
   });
 }
 
-template <typename Sums, int kVectors, typename End>
-inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRow& x, const char* panel, const End& end,
-                                        float* y, int64_t y_step) {
+// `end` and `y` are copies, which stay in registers: stores may change what a reference refers to.
+template <typename Sums, int kVectors, typename End, typename Row>
+inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRow x, const char* panel, const End end,
+                                        const Row y) {
   int64_t first = 0;
   const auto sum = [&](auto count) CAFFE_FORCE_INLINE {
     for (; first + count <= x.width; first += count)
-      SumPixels<Sums, count, kVectors>(x, first, panel, end, y, y_step);
+      SumPixels<Sums, count, kVectors>(x, first, panel, end, y);
   };
   sum(std::integral_constant<int, kPixels>{});
   sum(std::integral_constant<int, kPixels / 2>{});
@@ -297,28 +331,28 @@ inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRow& x, const char* panel, co
   sum(std::integral_constant<int, 1>{});
 }
 
-// Computes a row of results, y_step apart, for kVectors vectors of channels. The first parameter is
+// Computes a row of results for kVectors vectors of channels. The first parameter is
 // x's type: float requires HasWideVectors(), bfloat16 also MultipliesBFloat16(), and 8-bit numbers
 // also OneDnnMultiplies8Bits().
 template <int kVectors>
 CAFFE_WIDE_VECTORS void SumRow(TypeTag<float>, const PixelRow& x, const char* panel,
-                               const SumEnd& end, float* y, int64_t y_step) {
-  SumRowBy<SumsOfFloats, kVectors>(x, panel, end, y, y_step);
+                               const SumEnd& end, const FloatRow& y) {
+  SumRowBy<SumsOfFloats, kVectors>(x, panel, end, y);
 }
 template <int kVectors>
 CAFFE_WIDE_VECTORS void SumRow(TypeTag<bfloat16>, const PixelRow& x, const char* panel,
-                               const SumEnd& end, float* y, int64_t y_step) {
-  SumRowBy<SumsOfPairs, kVectors>(x, panel, end, y, y_step);
+                               const SumEnd& end, const FloatRow& y) {
+  SumRowBy<SumsOfPairs, kVectors>(x, panel, end, y);
 }
 template <int kVectors>
 CAFFE_WIDE_VECTORS void SumRow(TypeTag<uint8_t>, const PixelRow& x, const char* panel,
-                               const NumberEnd& end, float* y, int64_t y_step) {
-  SumRowBy<SumsOfNumbers<false>, kVectors>(x, panel, end, y, y_step);
+                               const NumberEnd& end, const ByteRow& y) {
+  SumRowBy<SumsOfNumbers<false>, kVectors>(x, panel, end, y);
 }
 template <int kVectors>
 CAFFE_WIDE_VECTORS void SumRow(TypeTag<int8_t>, const PixelRow& x, const char* panel,
-                               const NumberEnd& end, float* y, int64_t y_step) {
-  SumRowBy<SumsOfNumbers<true>, kVectors>(x, panel, end, y, y_step);
+                               const NumberEnd& end, const ByteRow& y) {
+  SumRowBy<SumsOfNumbers<true>, kVectors>(x, panel, end, y);
 }
 #endif
 

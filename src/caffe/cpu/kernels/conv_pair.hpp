@@ -1,0 +1,150 @@
+// What the kernels of a 1x1 convolution followed by a depthwise one have in common, as in each
+// block of MobileNets (Sandler et al. 2018, "MobileNetV2: Inverted Residuals and Linear
+// Bottlenecks"). The intermediate image has several times as many channels as the input. Therefore
+// a few of its channels are computed at a time, for as many rows as the windows span, and stay in
+// the first-level cache. Images are channels-last.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "caffe/cpu/kernels/conv_descs.hpp"
+#include "caffe/cpu/kernels/pixel_sums.hpp"
+#include "caffe/cpu/kernels/weight_panels.hpp"
+#include "caffe/cpu/parallel.hpp"
+#include "caffe/cpu/processor.hpp"
+#include "caffe/ops/fused.hpp"
+#include "caffe/ops/kernel.hpp"
+
+#ifdef CAFFE_HAS_PIXEL_SUMS
+namespace caffe::cpu {
+
+// The region Conv(x, w, bias), Conv(w', bias').
+struct ConvPair {
+  enum Input { kX, kW, kBias };
+  ops::Conv first, second;
+  int second_w, second_bias;  // -1: absent
+  TensorDesc between;
+
+  ConvPair(const ops::Fused& region, std::span<const OperandDesc> inputs)
+      : first(region.Get<ops::Conv>(0)),
+        second(region.Get<ops::Conv>(1)),
+        second_w(region.InputOf(1, ops::Conv::kW)),
+        second_bias(region.InputOf(1, ops::Conv::kBias)),
+        between(region.InnerDescs(std::vector<TensorDesc>(inputs.begin(), inputs.end()), {})[0]) {}
+};
+
+inline constexpr int kWindow = 3;  // both extents of the depthwise windows
+inline constexpr int kWindowTaps = kWindow * kWindow;
+inline constexpr int kWindows = 7;  // windows of a row that are computed together
+
+struct PairSizes {
+  int64_t channels, hidden, height, width, rows, columns, stride, pad_y, pad_x;
+  int64_t units;  // units of 4 bytes in a pixel of x
+  int64_t items, threads, blocks, bands;
+
+  PairSizes(const ConvPair& op, const TensorDesc& x, const Shape& y)
+      : channels(x.shape[1]),
+        hidden(y[1]),
+        height(x.shape[2]),
+        width(x.shape[3]),
+        rows(y[2]),
+        columns(y[3]),
+        stride(op.second.geometry.stride[0]),
+        pad_y(op.second.geometry.pad[0]),
+        pad_x(op.second.geometry.pad[1]),
+        units(channels * static_cast<int64_t>(SizeOf(x.dtype)) / kUnitBytes),
+        items(x.shape[0]),
+        threads(omp_get_max_threads()),
+        blocks(BlocksOf(hidden)) {
+    // Each band also computes the rows next to it, which its neighbours compute, too. So there are
+    // only as many bands as are needed to give threads equal parts.
+    bands = std::min(threads / std::gcd(threads, items * blocks), rows);
+  }
+
+  int64_t tasks() const { return items * blocks * bands; }
+  // Columns of a row of the intermediate image, including all columns that a row's last windows
+  // read.
+  int64_t padded_width() const {
+    const int64_t made = (columns + kWindows - 1) / kWindows * kWindows;
+    return std::max(width + 2 * pad_x, (made - 1) * stride + kWindow);
+  }
+  int64_t row_numbers() const { return padded_width() * kBlock; }
+  WeightPanels panels() const { return {hidden, channels, 1, units * kUnitBytes / channels}; }
+};
+
+// A task: some rows of a block of channels of an image.
+struct PairTask {
+  int64_t item, channel, first_row, last_row;
+
+  PairTask(const PairSizes& s, int64_t number)
+      : item(number / (s.blocks * s.bands)),
+        channel(number / s.bands % s.blocks * kBlock),
+        first_row(s.rows * (number % s.bands) / s.bands),
+        last_row(s.rows * (number % s.bands + 1) / s.bands) {}
+};
+
+// Computes all tasks. run(vectors, task, thread) computes one: `vectors` vectors of channels.
+template <typename Run>
+void ForPairTasks(const PairSizes& sizes, const Run& run) {
+  ParallelFor(sizes.threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) {
+      const int64_t last = sizes.tasks() * (thread + 1) / sizes.threads;
+      for (int64_t number = sizes.tasks() * thread / sizes.threads; number < last; ++number) {
+        const PairTask task(sizes, number);
+        if (sizes.hidden - task.channel >= kBlock) {
+          run(std::integral_constant<int, kBlockVectors>{}, task, thread);
+        } else {
+          run(std::integral_constant<int, 1>{}, task, thread);
+        }
+      }
+    }
+  });
+}
+
+// Why the kernels cannot compute the pair; empty: they can.
+inline std::string WhyNotPair(const ConvPair& op, std::span<const OperandDesc> inputs) {
+  const OperandDesc &x = inputs[ConvPair::kX], &second_w = inputs[op.second_w];
+  const ops::ConvGeometry &first = op.first.geometry, &second = op.second.geometry;
+  const int64_t channels = second_w.shape[0];
+  if (first.spatial_axes() != 2 || first.group != 1 || !AreAll(first.kernel, 1) ||
+      !AreAll(first.stride, 1) || !AreAll(first.pad, 0)) {
+    return "only windows of 1x1 without strides, padding and groups come first";
+  }
+  if (second.group != channels || second.spatial_axes() != 2 ||
+      second_w.shape != Shape({channels, 1, kWindow, kWindow}) || !AreAll(second.dilation, 1) ||
+      second.stride[0] != second.stride[1] || second.stride[0] > 2) {
+    return "only depthwise windows of 3x3 with a stride of 1 or 2 come second";
+  }
+  if (x.layout != Layout::kChannelsLast) return "only images with channels last";
+  if (channels % kFloatLanes != 0) return "only channels in multiples of 16";
+  if (x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype)) % kUnitBytes != 0)
+    return "pixels that are not a multiple of 4 bytes";
+  if (x.count() == 0) return "an empty batch";
+  if (!HasWideVectors()) return "this processor has no AVX-512";
+  const std::optional<Refusal> large = RefuseLarge(second, op.between.shape);
+  return large ? large->reason : "";
+}
+
+inline bool IsConvPair(const Op& op) {
+  return op.As<ops::Fused>()->Is({ops::Conv::kName, ops::Conv::kName});
+}
+
+template <std::string (*kWhyNot)(const ConvPair&, std::span<const OperandDesc>)>
+KernelTraits PairTraits(KernelTraits traits) {
+  traits.is_for = IsConvPair;
+  traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
+    return kWhyNot(ConvPair(*op.As<ops::Fused>(), inputs), inputs);
+  };
+  return traits;
+}
+
+}  // namespace caffe::cpu
+#endif
