@@ -85,8 +85,10 @@ void BindExternal(const std::map<std::string, Value*>& values,
 }  // namespace
 
 void NetBlobs::Bind(const Graph& graph, bool keep_all, Bindings* bindings) {
+  others_.clear();
   for (const auto& [name, value] : graph.blobs) {
     Blob& blob = at(name);
+    if (graph.external_data.count(name) == 0) others_.emplace_back(&blob, value->desc.shape);
     const TensorDesc shown{value->desc.shape, value->desc.dtype, Layout::kPlain};
     if (HasOwnMemory(*value)) {
       BindData(*value, blob.data_tensor(), bindings);
@@ -125,11 +127,9 @@ bool NetBlobs::InputsWereReshaped(const Graph& graph) const {
       [&](const auto& input) { return at(input.first).shape() != input.second->desc.shape; });
 }
 
-bool NetBlobs::OthersWereReshaped(const Graph& graph) const {
-  return std::any_of(graph.blobs.begin(), graph.blobs.end(), [&](const auto& blob) {
-    const auto& [name, value] = blob;
-    return graph.external_data.count(name) == 0 && at(name).shape() != value->desc.shape;
-  });
+bool NetBlobs::OthersWereReshaped() const {
+  return std::any_of(others_.begin(), others_.end(),
+                     [](const auto& bound) { return bound.first->shape() != bound.second; });
 }
 
 std::map<std::string, Shape> NetBlobs::ReshapedInputs(const Graph& graph) const {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caffe/blob.hpp"
@@ -42,8 +43,8 @@ class NetBlobs {
   void Bind(const Graph& graph, bool keep_all, Bindings* bindings);
   // True if an input has another shape than in the plan.
   bool InputsWereReshaped(const Graph& graph) const;
-  // True if a blob that is not an input has another shape than in the plan.
-  bool OthersWereReshaped(const Graph& graph) const;
+  // True if a blob that is not an input has another shape than when it was bound.
+  bool OthersWereReshaped() const;
   // Shapes of inputs that differ from the prototxt's.
   std::map<std::string, Shape> ReshapedInputs(const Graph& graph) const;
   // Sets the diffs of a keep-all net's losses, where backward begins, to the scaled loss weights.
@@ -60,6 +61,7 @@ class NetBlobs {
   std::vector<Blob*> inputs_, outputs_;
   std::map<std::string, float> loss_weights_;
   std::map<std::string, Shape> defined_input_shapes_;  // in the prototxt
+  std::vector<std::pair<const Blob*, Shape>> others_;  // not inputs, as they were bound
 };
 
 }  // namespace caffe

@@ -160,7 +160,7 @@ void Net::Impl::RestorePlannedShapes() {
   memory.params.CheckShapes(plan.graph(), [](const Shape& has, const Shape& needs) {
     return StrCat("was reshaped to ", has, "; the layer needs ", needs);
   });
-  if (memory.blobs.OthersWereReshaped(plan.graph())) plan.BindAnew();
+  if (memory.blobs.OthersWereReshaped()) plan.BindAnew();
 }
 
 void Net::Impl::ReshapeIfInputsWere() {
