@@ -8,6 +8,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "caffe/core/cache_lines.hpp"
 #include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
 #include "caffe/cpu/kernels/weight_panels.hpp"
@@ -77,6 +79,7 @@ struct PairSizes {
     return std::max(width + 2 * pad_x, (made - 1) * stride + kWindow);
   }
   int64_t row_numbers() const { return padded_width() * kBlock; }
+  int64_t channels_from(int64_t channel) const { return std::min(kBlock, hidden - channel); }
   WeightPanels panels() const { return {hidden, channels, 1, units * kUnitBytes / channels}; }
 };
 
@@ -91,18 +94,41 @@ struct PairTask {
         last_row(s.rows * (number % s.bands + 1) / s.bands) {}
 };
 
-// Computes all tasks. run(vectors, task, thread) computes one: `vectors` vectors of channels.
-template <typename Run>
-void ForPairTasks(const PairSizes& sizes, const Run& run) {
-  ParallelFor(sizes.threads, 1, [&](int64_t begin, int64_t end) {
+// Sizes of the workspace: a Block, which all images share, for each block of channels; then what
+// each thread needs.
+template <typename Block>
+struct PairWorkspace {
+  size_t block_bytes, thread_bytes, bytes;
+
+  PairWorkspace(const PairSizes& s, int64_t thread_bytes)
+      : block_bytes(
+            static_cast<size_t>(WholeLines(s.blocks * static_cast<int64_t>(sizeof(Block))))),
+        thread_bytes(static_cast<size_t>(WholeLines(thread_bytes))),
+        bytes(block_bytes + static_cast<size_t>(s.threads) * this->thread_bytes) {}
+};
+
+// Makes the blocks, and computes all tasks: run(vectors, task, block, memory) computes one, for
+// `vectors` vectors of channels, with a thread's part of the workspace.
+template <typename Block, typename Run>
+void RunPair(const ConvPair& op, const PairSizes& s, const PairWorkspace<Block>& workspace,
+             const KernelContext& ctx, const Run& run) {
+  static_assert(std::is_trivially_destructible_v<Block>);
+  auto* const blocks = static_cast<Block*>(ctx.workspace);
+  ParallelFor(s.blocks, kPointwiseGrain / (kBlock * kWindowTaps), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) new (blocks + i) Block(op, s, ctx, i * kBlock);
+  });
+  char* const of_threads = static_cast<char*>(ctx.workspace) + workspace.block_bytes;
+  ParallelFor(s.threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t thread = begin; thread < end; ++thread) {
-      const int64_t last = sizes.tasks() * (thread + 1) / sizes.threads;
-      for (int64_t number = sizes.tasks() * thread / sizes.threads; number < last; ++number) {
-        const PairTask task(sizes, number);
-        if (sizes.hidden - task.channel >= kBlock) {
-          run(std::integral_constant<int, kBlockVectors>{}, task, thread);
+      char* const memory = of_threads + static_cast<size_t>(thread) * workspace.thread_bytes;
+      const int64_t last = s.tasks() * (thread + 1) / s.threads;
+      for (int64_t number = s.tasks() * thread / s.threads; number < last; ++number) {
+        const PairTask task(s, number);
+        const Block& block = blocks[task.channel / kBlock];
+        if (s.hidden - task.channel >= kBlock) {
+          run(std::integral_constant<int, kBlockVectors>{}, task, block, memory);
         } else {
-          run(std::integral_constant<int, 1>{}, task, thread);
+          run(std::integral_constant<int, 1>{}, task, block, memory);
         }
       }
     }

@@ -20,9 +20,10 @@ struct WindowRows {
 };
 
 // Computes a row of results. `filters` has 9 taps with kBlock weights each.
-template <int kStride, int kVectors, typename Y, typename End>
-CAFFE_WIDE_VECTORS void ConvolveRow(const WindowRows& rows, const float* filters, const End& end,
-                                    int64_t columns, int64_t hidden, Y* y) {
+template <int kStride, int kVectors, typename Y>
+CAFFE_WIDE_VECTORS void ConvolveRow(const WindowRows& rows, const float* filters,
+                                    const SumEnd& of_block, int64_t columns, int64_t hidden, Y* y) {
+  const SumEnd end = of_block;  // a copy, which stays in registers
   constexpr int kColumns = (kWindows - 1) * kStride + kWindow;
   Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
     constexpr int kChannel = v * kFloatLanes;
@@ -71,24 +72,24 @@ void SpreadFilters(const W* filters, int64_t count, float* to) {
   }
 }
 
-// Filters and epilogues of a block of channels.
+// Filters and epilogues of a block of channels, which all images share.
 template <typename X>
 struct FloatBlock {
   float filters[kWindowTaps * kBlock];
   SumEnd first, second;
 
-  FloatBlock(const ConvPair& op, const KernelContext& ctx, int64_t channel, int64_t count)
+  FloatBlock(const ConvPair& op, const PairSizes& s, const KernelContext& ctx, int64_t channel)
       : first(SumEnd(op.first.epilogue, ctx, ConvPair::kBias).From(channel)),
         second(SumEnd(op.second.epilogue, ctx, op.second_bias).From(channel)) {
-    SpreadFilters(ctx.input(op.second_w).as<const X>() + channel * kWindowTaps, count, filters);
+    SpreadFilters(ctx.input(op.second_w).as<const X>() + channel * kWindowTaps,
+                  s.channels_from(channel), filters);
   }
 };
 
 // `ring` has kWindow rows of the intermediate image, each with padded columns.
 template <int kVectors, typename T>
-void RunPairTask(const ConvPair& op, const PairSizes& s, const KernelContext& ctx,
-                 const PairTask& task, float* ring) {
-  const FloatBlock<T> block(op, ctx, task.channel, kVectors * kFloatLanes);
+void RunPairTask(const PairSizes& s, const KernelContext& ctx, const PairTask& task,
+                 const FloatBlock<T>& block, float* ring) {
   std::fill_n(ring, kWindow * s.row_numbers(), 0.0F);  // the columns outside the image stay 0
   const char* const panel =
       ctx.input(ConvPair::kW).as<const char>() + task.channel / kBlock * s.panels().panel_bytes();
@@ -132,15 +133,16 @@ KernelOrRefusal MakeConvPairDepthwise(const ops::Fused& region, const KernelRequ
   const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
   if (y.dtype != x.dtype) return Refusal{"images of several types"};
   const PairSizes sizes(op, x, y.shape);
-  const int64_t ring = kWindow * sizes.row_numbers();  // of a thread, in floats
   Kernel kernel;
-  kernel.workspace_bytes = static_cast<size_t>(ring * sizes.threads) * sizeof(float);
   const auto make = [&]<typename T>(TypeTag<T>) {
-    kernel.run = [op, sizes, ring](const KernelContext& ctx) {
-      ForPairTasks(sizes, [&](auto vectors, const PairTask& task, int64_t thread) {
-        RunPairTask<vectors, T>(op, sizes, ctx, task,
-                                static_cast<float*>(ctx.workspace) + thread * ring);
-      });
+    const PairWorkspace<FloatBlock<T>> workspace(
+        sizes, kWindow * sizes.row_numbers() * static_cast<int64_t>(sizeof(float)));
+    kernel.workspace_bytes = workspace.bytes;
+    kernel.run = [op, sizes, workspace](const KernelContext& ctx) {
+      RunPair(op, sizes, workspace, ctx,
+              [&](auto vectors, const PairTask& task, const FloatBlock<T>& block, void* memory) {
+                RunPairTask<vectors, T>(sizes, ctx, task, block, static_cast<float*>(memory));
+              });
     };
     kernel.packed_weights = PackedPanels<T>(sizes.panels(), ConvPair::kW);
   };

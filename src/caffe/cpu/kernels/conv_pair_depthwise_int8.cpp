@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -79,7 +78,7 @@ struct NumberBlock {
     const float* const bias = BiasOf(ctx, ConvPair::kBias);
     const float* const second_bias = BiasOf(ctx, op.second_bias);
     const float* const first_scales = s.panels().Scales(ctx.input(ConvPair::kW)) + channel;
-    const int64_t count = std::min(kBlock, s.hidden - channel);
+    const int64_t count = s.channels_from(channel);
     PackFilters(ctx.input(op.second_w).as<const float>() + channel * kWindowTaps, count, &filters);
     for (int64_t c = 0; c < count; ++c) {
       second_begins[c] = -zero * filters.sums[c];
@@ -179,30 +178,6 @@ void RunPairTask(const PairSizes& s, const KernelContext& ctx, const PairTask& t
   }
 }
 
-// Sizes of the workspace: the blocks, and for each thread row_numbers() words.
-struct Workspace {
-  size_t block_bytes, thread_bytes;
-
-  explicit Workspace(const PairSizes& s)
-      : block_bytes(static_cast<size_t>(s.blocks) * sizeof(NumberBlock)),
-        thread_bytes(static_cast<size_t>(s.row_numbers()) * sizeof(int32_t)) {}
-};
-
-template <typename X, typename Y>
-void RunPair(const ConvPair& op, const PairSizes& s, const KernelContext& ctx) {
-  auto* const blocks = static_cast<NumberBlock*>(ctx.workspace);
-  ParallelFor(s.blocks, kPointwiseGrain / (kBlock * kWindowTaps), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) new (blocks + i) NumberBlock(op, s, ctx, i * kBlock);
-  });
-  const Workspace workspace(s);
-  char* const words = static_cast<char*>(ctx.workspace) + workspace.block_bytes;
-  ForPairTasks(s, [&](auto vectors, const PairTask& task, int64_t thread) {
-    RunPairTask<vectors, X, Y>(
-        s, ctx, task, blocks[task.channel / kBlock],
-        reinterpret_cast<int32_t*>(words + static_cast<size_t>(thread) * workspace.thread_bytes));
-  });
-}
-
 std::string WhyNotNumbers(const ConvPair& op, std::span<const OperandDesc> inputs) {
   const OperandDesc& x = inputs[ConvPair::kX];
   if (!Is8Bit(x.dtype) || !Is8Bit(op.between.dtype)) return "only images in 8 bits";
@@ -220,14 +195,20 @@ KernelOrRefusal MakePairOfNumbers(const ops::Fused& region, const KernelRequest&
   const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
   const PairSizes sizes(op, x, y.shape);
   Kernel kernel;
-  const Workspace workspace(sizes);
-  kernel.workspace_bytes =
-      workspace.block_bytes + static_cast<size_t>(sizes.threads) * workspace.thread_bytes;
+  const PairWorkspace<NumberBlock> workspace(
+      sizes, sizes.row_numbers() * static_cast<int64_t>(sizeof(int32_t)));
+  kernel.workspace_bytes = workspace.bytes;
   kernel.packed_weights = PackedNumberPanels(sizes.panels(), ConvPair::kW, x.dtype == DType::kInt8);
   VisitNumber(x.dtype, [&]<typename X>(TypeTag<X>) {
     VisitNumber(y.dtype, [&]<typename Y>(TypeTag<Y>) {
       if constexpr (sizeof(X) == 1 && sizeof(Y) == 1)
-        kernel.run = [op, sizes](const KernelContext& ctx) { RunPair<X, Y>(op, sizes, ctx); };
+        kernel.run = [op, sizes, workspace](const KernelContext& ctx) {
+          RunPair(op, sizes, workspace, ctx,
+                  [&](auto vectors, const PairTask& task, const NumberBlock& block, void* memory) {
+                    RunPairTask<vectors, X, Y>(sizes, ctx, task, block,
+                                               static_cast<int32_t*>(memory));
+                  });
+        };
     });
   });
   if (request.inputs[ConvPair::kW].may_be_packed) return kernel;

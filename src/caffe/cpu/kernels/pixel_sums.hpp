@@ -53,7 +53,7 @@ inline const float* BiasOf(const KernelContext& ctx, int input) {
 struct SumEnd {
   const float* bias = nullptr;  // for the block's channels; null: none
   bool has_relu = false;
-  float slope = 0;
+  float slope = 0;  // of negative sums if there is a ReLU
 
   // `epilogue` must be empty or a single ReLU. `bias_input`: index of the bias.
   SumEnd(const ops::Epilogue& epilogue, const KernelContext& ctx, int bias_input) {
@@ -74,7 +74,13 @@ struct SumEnd {
   }
   CAFFE_FORCE_INLINE void Finish(int64_t, const FloatVector& sums, FloatVector& values) const {
     values = sums;
-    if (has_relu) values = values > 0 ? values : values * slope + 0.0F;
+    if (!has_relu) return;
+    if (slope == 0) {
+      const FloatVector zero = {};
+      values = zero > values ? zero : values;  // NaN stays NaN
+    } else {
+      values = values > 0 ? values : values * slope + 0.0F;
+    }
   }
 };
 
