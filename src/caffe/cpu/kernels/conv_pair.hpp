@@ -1,8 +1,8 @@
-// What the kernels of a 1x1 convolution followed by a depthwise one have in common, as in each
-// block of MobileNets (Sandler et al. 2018, "MobileNetV2: Inverted Residuals and Linear
-// Bottlenecks"). The intermediate image has several times as many channels as the input. Therefore
-// a few of its channels are computed at a time, for as many rows as the windows span, and stay in
-// the first-level cache. Images are channels-last.
+// Common parts of the kernels of a 1x1 convolution followed by a depthwise one, as in each block of
+// MobileNets (Sandler et al. 2018, "MobileNetV2: Inverted Residuals and Linear Bottlenecks"). The
+// intermediate image has several times as many channels as the input. Therefore a few of its
+// channels are computed at a time, for as many rows as the windows span, and stay in the
+// first-level cache. Images are channels-last.
 #pragma once
 
 #include <omp.h>
