@@ -74,13 +74,7 @@ struct SumEnd {
   }
   CAFFE_FORCE_INLINE void Finish(int64_t, const FloatVector& sums, FloatVector& values) const {
     values = sums;
-    if (!has_relu) return;
-    if (slope == 0) {
-      const FloatVector zero = {};
-      values = zero > values ? zero : values;  // NaN stays NaN
-    } else {
-      values = values > 0 ? values : values * slope + 0.0F;
-    }
+    if (has_relu) values = values > 0 ? values : values * slope + 0.0F;
   }
 };
 
@@ -337,9 +331,9 @@ inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRow x, const char* panel, con
   sum(std::integral_constant<int, 1>{});
 }
 
-// Computes a row of results for kVectors vectors of channels. The first parameter is
-// x's type: float requires HasWideVectors(), bfloat16 also MultipliesBFloat16(), and 8-bit numbers
-// also OneDnnMultiplies8Bits().
+// Computes a row of results for kVectors vectors of channels. The first parameter is x's type:
+// float requires HasWideVectors(), bfloat16 also MultipliesBFloat16(), and 8-bit numbers also
+// OneDnnMultiplies8Bits().
 template <int kVectors>
 CAFFE_WIDE_VECTORS void SumRow(TypeTag<float>, const PixelRow& x, const char* panel,
                                const SumEnd& end, const FloatRow& y) {
