@@ -38,6 +38,7 @@ struct ScaleShift : BroadcastAxes {
   static constexpr std::string_view kName = "ScaleShift";
   static constexpr bool kInPlace = true;
   LayoutRule layout_rule() const { return is_per_channel() ? kFollowFirstInput : LayoutRule{}; }
+  OperandSet item_inputs() const { return layout_rule().inputs; }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return 2.0 * static_cast<double>(outputs[0].count());
   }
@@ -48,6 +49,7 @@ struct AddBias : BroadcastAxes {
   static constexpr std::string_view kName = "AddBias";
   static constexpr bool kInPlace = true;
   LayoutRule layout_rule() const { return is_per_channel() ? kFollowFirstInput : LayoutRule{}; }
+  OperandSet item_inputs() const { return layout_rule().inputs; }
 };
 
 // (x[, z]) -> (s):  the sum of x (of x * z) over all axes that s does not cover.

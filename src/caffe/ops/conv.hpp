@@ -59,6 +59,7 @@ struct CAFFE_EXPORT Conv {
     return {
         .inputs = WithEpilogueData({kX}, epilogue), .outputs = {0}, .prefers_channels_last = true};
   }
+  OperandSet item_inputs() const { return WithEpilogueData({kX}, epilogue); }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
 };
 

@@ -15,6 +15,7 @@ namespace caffe::ops {
 // (x) -> (y):  y = x in y's type. Quantized types get the nearest number (ties to even), clipped.
 struct Cast {
   static constexpr std::string_view kName = "Cast";
+  static constexpr OperandSet kItemInputs = {0};
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 
@@ -22,6 +23,7 @@ struct Cast {
 // Cast and Reorder change types or layouts.
 struct Reorder {
   static constexpr std::string_view kName = "Reorder";
+  static constexpr OperandSet kItemInputs = {0};
 };
 
 // (x) -> (y):  y has x's elements in x's order, in another shape; or, if `keeps_shape`, in x's
@@ -77,6 +79,7 @@ struct Concat {
   bool in_place = false;  // inputs may be parts of y's memory: concat-in-place
   std::string Attributes() const { return StrCat("axis ", axis, in_place ? ", in place" : ""); }
   LayoutRule layout_rule() const { return {.inputs = OperandSet::All(), .outputs = {0}}; }
+  OperandSet item_inputs() const { return axis == 0 ? OperandSet() : OperandSet::All(); }
 };
 
 // (x) -> (y):  the part of x that begins at `offset` along `axis` and has y's extent there.
@@ -95,6 +98,7 @@ struct SliceOf {
 // from `whole`, or not written if it is absent. y may share whole's memory.
 struct CAFFE_EXPORT InsertChannels {
   static constexpr std::string_view kName = "InsertChannels";
+  static constexpr OperandSet kItemInputs = {0, 1};
   enum Input { kPart, kWhole };
   int64_t offset = 0, channels = 0;  // of the part
   std::string Attributes() const { return StrCat("offset ", offset); }

@@ -16,6 +16,7 @@ inline constexpr LayoutRule kFollowAllInputs{.inputs = OperandSet::All(), .outpu
 // which must not read operands.
 struct EltwiseSum {
   static constexpr std::string_view kName = "EltwiseSum";
+  static constexpr OperandSet kItemInputs = OperandSet::All();
   static constexpr bool kInPlace = true;
   std::vector<float> coefficients;
   Epilogue epilogue = {};
@@ -35,6 +36,7 @@ struct EltwiseSum {
 // (x_0, ..., x_n) -> (y):  product.
 struct EltwiseProd {
   static constexpr std::string_view kName = "EltwiseProd";
+  static constexpr OperandSet kItemInputs = OperandSet::All();
   LayoutRule layout_rule() const { return kFollowAllInputs; }
 };
 
@@ -51,6 +53,7 @@ struct EltwiseProdGrad {
 // wins only if strictly greater; a later operand only if strictly greater than the best so far.
 struct EltwiseMax {
   static constexpr std::string_view kName = "EltwiseMax";
+  static constexpr OperandSet kItemInputs = OperandSet::All();
   LayoutRule layout_rule() const { return {.inputs = OperandSet::All(), .outputs = {0, 1}}; }
 };
 

@@ -146,6 +146,30 @@ OperandSet Fused::updates() const {
   return updates;
 }
 
+OperandSet Fused::item_inputs() const {
+  OperandSet items, shared;
+  for (const Member& member : members) {
+    const OperandSet of_member = member.op.item_inputs();
+    if (!of_member.overlaps(OperandSet::All())) return {};
+    for (size_t i = 0; i < member.inputs.size(); ++i) {
+      const Place& place = member.inputs[i];
+      if (place.kind == Kind::kAbsent) continue;
+      if (place.kind != Kind::kInput) {
+        if (!of_member.contains(i)) return {};
+      } else {
+        (of_member.contains(i) ? items : shared).insert(static_cast<size_t>(place.index));
+      }
+    }
+  }
+  return items.overlaps(shared) ? OperandSet() : items;
+}
+
+Fused Fused::ForItems(int64_t items) const {
+  Fused region = *this;
+  for (InnerTensor& tensor : region.inner) tensor.shape = tensor.shape.With(0, items);
+  return region;
+}
+
 bool Fused::in_place() const {
   const auto writer = std::ranges::find_if(members, [](const Member& member) {
     return std::ranges::find(member.outputs, Output(0)) != member.outputs.end();

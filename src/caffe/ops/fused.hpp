@@ -59,6 +59,10 @@ struct CAFFE_EXPORT Fused {
   // The rule of products if a member has it.
   NumericRule numeric_rule() const;
   OperandSet updates() const;
+  // Empty unless all members have item inputs and the tensors between them consist of items.
+  OperandSet item_inputs() const;
+  // The region for another number of items. It must have item inputs.
+  Fused ForItems(int64_t items) const;
   // True if output 0 may share an input's memory because no member reads an input after it has
   // been written.
   bool in_place() const;

@@ -94,6 +94,7 @@ struct BatchNormInference {
     return {
         .inputs = WithEpilogueData({kX}, epilogue), .outputs = {0}, .prefers_channels_last = true};
   }
+  OperandSet item_inputs() const { return WithEpilogueData({kX}, epilogue); }
 };
 
 // (dy, variance[, factor, gamma]) -> (dx):  dx = gamma * dy / sqrt(variance / factor + eps).
@@ -111,6 +112,7 @@ struct BatchNormInferenceGrad {
 // (x) -> (y):  y = x * scale^-beta, scale = k + alpha / size * sum of squares over the window.
 struct Lrn {
   static constexpr std::string_view kName = "Lrn";
+  static constexpr OperandSet kItemInputs = {0};
   int64_t size = 5;
   double alpha = 1, beta = 0.75, k = 1;
   std::string Attributes() const {

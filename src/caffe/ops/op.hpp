@@ -53,8 +53,13 @@ enum class Role : uint8_t {
 //   static constexpr OperandSet kUpdates           outputs that are updated in place and that no
 //                                                  other output depends on; a node without them
 //                                                  computes the others (default none)
+//   static constexpr OperandSet kItemInputs        inputs whose item i, along axis 0, is all that
+//                                                  item i of every output needs of them; the other
+//                                                  inputs serve all items. Empty if items depend on
+//                                                  each other (default none)
 //   bool in_place() const, NumericRule numeric_rule() const, OperandSet exact_inputs() const,
-//   OperandSet updates() const                     instead of these constants, where they depend
+//   OperandSet updates() const, OperandSet item_inputs() const
+//                                                  instead of these constants, where they depend
 //                                                  on the attributes
 //   ops::Epilogue epilogue                         applied to output 0 (ops/epilogue.hpp)
 //   LayoutRule layout_rule() const                 default: all operands plain
@@ -74,6 +79,7 @@ class Op {
   OperandSet exact_inputs() const { return impl_->exact_inputs(); }
   bool makes_float() const { return impl_->makes_float(); }
   OperandSet updates() const { return impl_->updates(); }
+  OperandSet item_inputs() const { return impl_->item_inputs(); }
   LayoutRule layout_rule() const { return impl_->layout_rule(); }
   // Null if the op type has no epilogue; an empty epilogue is not null.
   const ops::Epilogue* epilogue() const { return impl_->epilogue(); }
@@ -101,6 +107,7 @@ class Op {
     virtual OperandSet exact_inputs() const = 0;
     virtual bool makes_float() const = 0;
     virtual OperandSet updates() const = 0;
+    virtual OperandSet item_inputs() const = 0;
     virtual LayoutRule layout_rule() const = 0;
     virtual const ops::Epilogue* epilogue() const = 0;
     virtual Op WithEpilogue(ops::Epilogue epilogue) const = 0;
@@ -139,6 +146,11 @@ class Op {
     OperandSet updates() const override {
       if constexpr (requires { T::kUpdates; }) return T::kUpdates;
       if constexpr (requires { op.updates(); }) return op.updates();
+      return {};
+    }
+    OperandSet item_inputs() const override {
+      if constexpr (requires { T::kItemInputs; }) return T::kItemInputs;
+      if constexpr (requires { op.item_inputs(); }) return op.item_inputs();
       return {};
     }
     LayoutRule layout_rule() const override {

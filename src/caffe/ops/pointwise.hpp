@@ -12,6 +12,7 @@ namespace caffe::ops {
 // (x) -> (y) with one formula per element.
 struct UnaryPointwise {
   static constexpr bool kInPlace = true;
+  static constexpr OperandSet kItemInputs = {0};
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 

@@ -66,6 +66,7 @@ struct MaskCode {
 // row-major order wins. mask has numbers or bytes (MaskCode), none() for an empty window.
 struct CAFFE_EXPORT MaxPool {
   static constexpr std::string_view kName = "MaxPool";
+  static constexpr OperandSet kItemInputs = {0};
   PoolGeometry geometry;
   std::string Attributes() const { return geometry.ToString(); }
   LayoutRule layout_rule() const { return kPoolLayout; }
@@ -86,6 +87,7 @@ struct MaxPoolGrad {
 // `pad` beyond the image's far edge, but not the part of the window beyond that.
 struct CAFFE_EXPORT AvePool {
   static constexpr std::string_view kName = "AvePool";
+  static constexpr OperandSet kItemInputs = {0};
   PoolGeometry geometry;
   std::string Attributes() const { return geometry.ToString(); }
   LayoutRule layout_rule() const { return kPoolLayout; }

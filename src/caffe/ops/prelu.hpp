@@ -9,6 +9,7 @@ namespace caffe::ops {
 struct PRelu : BroadcastAxes {
   static constexpr std::string_view kName = "PRelu";
   LayoutRule layout_rule() const { return is_per_channel() ? kFollowFirstInput : LayoutRule{}; }
+  OperandSet item_inputs() const { return layout_rule().inputs; }
 };
 
 // (x, slope, dy) -> (dx)

@@ -32,6 +32,7 @@ struct MvnGrad {
 // over the channels of each position (N x positions norms). x is N,C,...
 struct L2Normalize {
   static constexpr std::string_view kName = "L2Normalize";
+  static constexpr OperandSet kItemInputs = {0};
   bool across_spatial = true;
   double eps = 1e-10;
   LayoutRule layout_rule() const { return kFollowFirstInput; }
