@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <new>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,7 +31,7 @@ namespace caffe::cpu {
 struct ConvPair {
   enum Input { kX, kW, kBias };
   ops::Conv first, second;
-  int second_w, second_bias;  // -1: absent
+  int second_w, second_bias;  // a bias of -1 is absent
   TensorDesc between;
 
   ConvPair(const ops::Fused& region, std::span<const OperandDesc> inputs)
@@ -46,6 +45,11 @@ struct ConvPair {
 inline constexpr int kWindow = 3;  // both extents of the depthwise windows
 inline constexpr int kWindowTaps = kWindow * kWindow;
 inline constexpr int kWindows = 7;  // windows of a row that are computed together
+
+// The fewest pixels of an image with which the pair is at least as fast as both convolutions.
+inline constexpr int64_t kFewestPixels = 25;
+// The most bytes of the rows that a thread keeps.
+inline constexpr int64_t kMostRingBytes = 1 << 20;
 
 struct PairSizes {
   int64_t channels, hidden, height, width, rows, columns, stride, pad_y, pad_x;
@@ -66,11 +70,20 @@ struct PairSizes {
         items(x.shape[0]),
         threads(omp_get_max_threads()),
         blocks(BlocksOf(hidden)) {
-    // Each band also computes the rows next to it, which its neighbours compute, too. So there are
-    // only as many bands as are needed to give threads equal parts.
-    bands = std::min(threads / std::gcd(threads, items * blocks), rows);
+    const int64_t most = std::min(threads, rows);
+    bands = 1;
+    for (int64_t other = 2; other <= most; ++other) {
+      if (RowsWith(other) < RowsWith(bands)) bands = other;
+    }
   }
 
+  // Rows of the intermediate image that the busiest thread computes if images have so many bands.
+  // Each band also computes the rows next to it, which its neighbours compute, too.
+  int64_t RowsWith(int64_t bands) const {
+    const int64_t tasks = (items * blocks * bands + threads - 1) / threads;
+    const int64_t rows_of_band = (rows + bands - 1) / bands;
+    return tasks * ((rows_of_band - 1) * stride + kWindow);
+  }
   int64_t tasks() const { return items * blocks * bands; }
   // Columns of a row of the intermediate image, including all columns that a row's last windows
   // read.
@@ -154,6 +167,10 @@ inline std::string WhyNotPair(const ConvPair& op, std::span<const OperandDesc> i
   if (x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype)) % kUnitBytes != 0)
     return "pixels that are not a multiple of 4 bytes";
   if (x.count() == 0) return "an empty batch";
+  if (x.shape[2] * x.shape[3] < kFewestPixels) return "images of few pixels, whose rows are short";
+  const int64_t width = x.shape[3] + 2 * second.pad[1];
+  if (kWindow * width * kBlock * static_cast<int64_t>(sizeof(float)) > kMostRingBytes)
+    return "rows that do not fit the second-level cache";
   if (!HasWideVectors()) return "this processor has no AVX-512";
   const std::optional<Refusal> large = RefuseLarge(second, op.between.shape);
   return large ? large->reason : "";

@@ -122,7 +122,7 @@ void RunPairTask(const PairSizes& s, const KernelContext& ctx, const PairTask& t
 
 std::string WhyNotFloats(const ConvPair& op, std::span<const OperandDesc> inputs) {
   if (op.between.dtype != inputs[ConvPair::kX].dtype) return "images of several types";
-  if (!OneDnnFuses(op.first.epilogue) || !OneDnnFuses(op.second.epilogue))
+  if (!SumEnd::Serves(op.first.epilogue) || !SumEnd::Serves(op.second.epilogue))
     return "no epilogue but a ReLU";
   return WhyNotPair(op, inputs);
 }

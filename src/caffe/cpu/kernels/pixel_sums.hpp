@@ -55,7 +55,11 @@ struct SumEnd {
   bool has_relu = false;
   float slope = 0;  // of negative sums if there is a ReLU
 
-  // `epilogue` must be empty or a single ReLU. `bias_input`: index of the bias.
+  static bool Serves(const ops::Epilogue& epilogue) {
+    return epilogue.empty() ||
+           (epilogue.size() == 1 && epilogue[0].kind == ops::Pointwise::Kind::kRelu);
+  }
+  // Requires Serves(epilogue). `bias_input`: index of the bias.
   SumEnd(const ops::Epilogue& epilogue, const KernelContext& ctx, int bias_input) {
     bias = BiasOf(ctx, bias_input);
     has_relu = !epilogue.empty();
