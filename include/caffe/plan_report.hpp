@@ -25,7 +25,9 @@ struct PlanStep {
   // choice.
   std::vector<std::string> algorithms;
   std::string operands;  // shapes, types and layouts of inputs -> outputs
-  double bytes = 0;      // read and written
+  // Number of times that it runs in a pass, each time for some items of the batch (`operands`).
+  int64_t rounds = 1;
+  double bytes = 0;  // read and written in a pass
   double flops = 0;
 };
 

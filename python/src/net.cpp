@@ -174,6 +174,8 @@ void BindPlan(py::module_& module) {
       .def_readonly("kernel", &PlanStep::kernel, "By what.")
       .def_readonly("refusals", &PlanStep::refusals, "Better kernels, and why they refused.")
       .def_readonly("operands", &PlanStep::operands, "Shapes, types and layouts.")
+      .def_readonly("rounds", &PlanStep::rounds,
+                    "How often it runs in a pass, each time for some items of the batch.")
       .def_readonly("precision_note", &PlanStep::precision_note,
                     "Why it is not computed in the types that are asked for; empty where it is.")
       .def_readonly("bytes", &PlanStep::bytes, "Read and written.")

@@ -1,6 +1,7 @@
 // The plans of all models, one line each, as committed in plans/<device>.txt. A commit that changes
 // one says why; CAFFE_UPDATE_PLANS=1 writes the file again.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -83,8 +84,10 @@ class PinnedPlansTest : public ::testing::TestWithParam<DeviceKind> {
   }
 
   // Plans in narrow types have at most one more step per input for its conversion, no useless
-  // conversion, and half the memory for activations.
-  void ExpectNarrowPlansPay(const std::string& name, const Summaries& summaries) {
+  // conversion, and half the memory for activations; for testing about the same memory, if rounds
+  // of the batch take what fits the caches in each type.
+  void ExpectNarrowPlansPay(const std::string& name, Phase phase, const Summaries& summaries) {
+    const double most = phase == TRAIN ? 0.55 : 1.1;
     for (const auto& [precision, summary] : summaries)
       EXPECT_EQ(summary.unread, 0) << name << " " << precision;
     if (summaries.count("fp32") == 0) return;
@@ -93,7 +96,7 @@ class PinnedPlansTest : public ::testing::TestWithParam<DeviceKind> {
       const PlanSummary& narrow = summaries.at(precision);
       EXPECT_LE(narrow.steps, wide.steps + narrow.inputs) << name << " " << precision;
       EXPECT_LE(static_cast<double>(narrow.arena_bytes),
-                0.55 * static_cast<double>(wide.arena_bytes))
+                most * static_cast<double>(wide.arena_bytes))
           << name << " " << precision;
     }
   }
@@ -102,6 +105,7 @@ class PinnedPlansTest : public ::testing::TestWithParam<DeviceKind> {
 TEST_P(PinnedPlansTest, AreAsCommitted) {
   if (GetParam() == DeviceKind::kCpu && !cpu::HasWideVectors())
     GTEST_SKIP() << "plans are committed for processors with AVX-512";
+  omp_set_num_threads(2);  // plans for testing split batches by the threads' caches
   std::shared_ptr<Device> device;
   try {
     device = GetParam() == DeviceKind::kCuda ? DescribeDevice(GetParam(), "H200")
@@ -120,7 +124,7 @@ TEST_P(PinnedPlansTest, AreAsCommitted) {
       const Summaries summaries = Summarize(testing::WithInputs(file, phase), device);
       for (const auto& [precision, summary] : summaries)
         text << name << " " << precision << ": " << summary.ToString() << "\n";
-      ExpectNarrowPlansPay(name, summaries);
+      ExpectNarrowPlansPay(name, phase, summaries);
     }
   }
   if (std::getenv("CAFFE_UPDATE_PLANS") != nullptr) std::ofstream(pinned) << text.str();

@@ -100,7 +100,11 @@ PlanSummary SummarizePlan(const NetParameter& net, const PrecisionDefaults& prec
   summary.inputs = static_cast<int>(graph.external_data.size());
   std::set<const Value*> read;
   const std::vector<Node*> nodes = graph.ScheduledNodes();
-  for (const Node* node : nodes) read.insert(node->inputs.begin(), node->inputs.end());
+  for (const Node* node : nodes) {
+    for (const Value* input : node->inputs) {
+      if (input != nullptr) read.insert({input, input->owner != nullptr ? input->owner : input});
+    }
+  }
   std::set<const Node*> copies;
   for (const WeightCopy& copy : WeightCopies(graph)) copies.insert(copy.node);
   summary.weight_copies = static_cast<int>(copies.size());
@@ -112,8 +116,8 @@ PlanSummary SummarizePlan(const NetParameter& net, const PrecisionDefaults& prec
         node->op.As<ops::Cast>() != nullptr || node->op.As<ops::Reorder>() != nullptr;
     summary.conversions += converts;
     const bool is_read = std::ranges::any_of(node->outputs, [&](const Result& output) {
-      return output != nullptr &&
-             (output->kind != ValueKind::kActivation || output->is_kept || read.contains(output));
+      return output != nullptr && (output->kind != ValueKind::kActivation || output->is_kept ||
+                                   read.contains(output) || read.contains(output->owner));
     });
     summary.unread += converts && !is_read;
   }

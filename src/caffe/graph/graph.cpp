@@ -44,12 +44,12 @@ double BytesOf(const Operands& operands) {
 }  // namespace
 
 double Node::Flops() const {
-  return op.Flops(DescsOf(inputs), DescsOf(outputs));
+  return static_cast<double>(rounds()) * op.Flops(DescsOf(inputs), DescsOf(outputs));
 }
 
 double Node::BytesMoved() const {
   const double again = ops::BytesReadAgain(op, DescsIfPresent(inputs), DescsIfPresent(outputs));
-  return BytesOf(inputs) + BytesOf(outputs) + again;
+  return static_cast<double>(rounds()) * (BytesOf(inputs) + BytesOf(outputs) + again);
 }
 
 Value& Graph::NewValue(std::string name, Shape shape, DType dtype, ValueKind kind) {
@@ -89,6 +89,7 @@ Node& Graph::InsertBefore(const Node& reader, Op op, std::vector<Value*> inputs,
   auto node = MakeNode(std::move(op), std::move(inputs), std::move(outputs));
   node->layers = {reader.layers.front()};
   node->direction = reader.direction;
+  node->loop = reader.loop;
   return **nodes_.insert(position, std::move(node));
 }
 
@@ -100,6 +101,7 @@ Node& Graph::InsertAfter(const Node& writer, Op op, std::vector<Value*> inputs,
   auto node = MakeNode(std::move(op), std::move(inputs), std::move(outputs));
   node->layers = {writer.layers.front()};
   node->direction = writer.direction;
+  node->loop = writer.loop;
   return **nodes_.insert(position + 1, std::move(node));
 }
 
@@ -134,6 +136,15 @@ std::map<const Value*, Node*> Writers(const Graph& graph) {
     }
   }
   return writers;
+}
+
+std::pair<int, int> LoopAround(const std::vector<Node*>& schedule, int step) {
+  const std::shared_ptr<const BatchLoop>& loop = schedule[step]->loop;
+  if (loop == nullptr) return {step, step};
+  const auto is_in_loop = [&](const Node* node) { return node->loop == loop; };
+  const auto first = std::ranges::find_if(schedule, is_in_loop);
+  const auto last = std::find_if(schedule.rbegin(), schedule.rend(), is_in_loop);
+  return {static_cast<int>(first - schedule.begin()), static_cast<int>(schedule.rend() - last) - 1};
 }
 
 std::set<const Value*> WrittenParams(const Graph& graph) {

@@ -1,6 +1,7 @@
 // The graph that passes transform from layer calls into kernels: values, nodes, layer calls.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caffe/graph/layer_types.hpp"
@@ -53,7 +55,8 @@ struct Value {
   const Value* packed_from = nullptr;
   // hoist-strides: a blob's value or another node's result; this value has some of its pixels.
   const Value* sampled_from = nullptr;
-  // The value that owns the memory of a parameter shared by name, or of a part of one; else null.
+  // The value that owns the memory of a parameter shared by name, or of a part of one; or, for the
+  // items that a round of a loop uses (split-batch), the value with all items. Else null.
   Value* owner = nullptr;
   // split-over-ranks: offset of this part in its owner's memory, in elements.
   int64_t part_offset = 0;
@@ -62,12 +65,29 @@ struct Value {
   int64_t arena_offset = -1;
 
   Value* root() { return owner != nullptr ? owner : this; }
+  // The value with all items if this one has those of a round, else this one.
+  const Value* whole() const {
+    const bool is_part =
+        owner != nullptr && kind != ValueKind::kParam && kind != ValueKind::kParamGrad;
+    return is_part ? owner : this;
+  }
   // The value that takes this one's place in a plan without recomputation. Passes after
   // recompute-activations base decisions on it, so that a memory limit does not change kernels.
   const Value* of_forward() const { return recomputed_from != nullptr ? recomputed_from : this; }
 };
 
 enum class Direction { kForward, kBackward };
+
+// split-batch: nodes that run several times in a pass, each time for other items. They follow each
+// other, except for copies of weights between them, which will not run in the loop.
+struct BatchLoop {
+  int64_t items = 0;    // of the batch
+  int64_t at_once = 0;  // items of one round
+
+  int64_t rounds() const { return (items + at_once - 1) / at_once; }
+  // The last round begins earlier where it would go beyond the batch: it repeats some items.
+  int64_t FirstItem(int64_t round) const { return std::min(round * at_once, items - at_once); }
+};
 
 // An input of a node: a value, and the type in which the node sees it. Converts to Value*.
 struct Operand {
@@ -102,6 +122,7 @@ struct Node {
   std::vector<Result> outputs;
   std::vector<int> layers;  // indexes of its layer calls, the owner first
   Direction direction = Direction::kForward;
+  std::shared_ptr<const BatchLoop> loop;  // all nodes of a loop share it; null: runs once
   // recompute-activations: repeats, in backward, a node of forward.
   bool is_recomputation = false;
   // assign-precision: the types of its data and arithmetic, and why they differ from the requested
@@ -118,8 +139,10 @@ struct Node {
     if (kernel.needs_own_output) return false;
     return op.in_place() || kernel.replaced_input == static_cast<int>(input);
   }
+  int64_t rounds() const { return loop ? loop->rounds() : 1; }
+  // The operations of all rounds.
   double Flops() const;
-  // Bytes read and written.
+  // Bytes read and written in all rounds.
   double BytesMoved() const;
 };
 
@@ -205,7 +228,7 @@ class Graph {
   Value& NewValue(std::string name, Shape shape, DType dtype, ValueKind kind);
   // Appends a node to the schedule.
   Node& Append(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs);
-  // Inserts a node into the schedule, with the neighbour's layer and direction.
+  // Inserts a node into the schedule, with the neighbour's layer, direction and loop.
   Node& InsertBefore(const Node& reader, Op op, std::vector<Value*> inputs,
                      std::vector<Value*> outputs);
   Node& InsertAfter(const Node& writer, Op op, std::vector<Value*> inputs,
@@ -249,6 +272,9 @@ class Graph {
 std::map<const Value*, std::vector<Node*>> Readers(const Graph& graph);
 // For each activation, the node that writes it.
 std::map<const Value*, Node*> Writers(const Graph& graph);
+// The first and the last step of the loop that a step of the schedule belongs to; the step itself
+// without a loop.
+std::pair<int, int> LoopAround(const std::vector<Node*>& schedule, int step);
 // Parameters that nodes write (running statistics), as the values that own their memory: they
 // change within a run.
 std::set<const Value*> WrittenParams(const Graph& graph);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -53,6 +54,7 @@ class Verifier {
     for (step_ = 0; step_ < nodes_.size(); ++step_) {
       node_ = nodes_[step_];
       CheckOperands();
+      CheckLoop();
       if (established_.accumulation) CheckAccumulation();
       if (established_.types) CheckTypes();
       if (established_.layouts) CheckLayouts();
@@ -75,7 +77,8 @@ class Verifier {
     Check(!node_->layers.empty(), "it belongs to no layer");
     for (const Value* input : node_->inputs) {
       if (input == nullptr || input->kind != ValueKind::kActivation) continue;
-      Check(written_.count(input) > 0, "'" + input->name + "' is read before it is written");
+      Check(written_.count(input) > 0 || written_.count(input->whole()) > 0,
+            "'" + input->name + "' is read before it is written");
     }
     for (const Value* output : node_->outputs) {
       if (output == nullptr) continue;
@@ -83,7 +86,15 @@ class Verifier {
             "'" + output->name + "' is the caller's to write");
       if (output->kind != ValueKind::kActivation) continue;
       Check(written_.insert(output).second, "'" + output->name + "' is written twice");
+      written_.insert(output->whole());
     }
+  }
+
+  void CheckLoop() const {
+    if (node_->loop == nullptr) return;
+    const BatchLoop& loop = *node_->loop;
+    Check(loop.at_once > 0 && loop.at_once <= loop.items, "its loop has no items");
+    Check(node_->op.As<ops::HostCall>() == nullptr, "a loop calls the host");
   }
 
   void CheckTypes() {
@@ -142,8 +153,19 @@ class Verifier {
 
   void FindReaders() {
     for (size_t step = 0; step < nodes_.size(); ++step) {
+      const auto [first, last] = LoopAround(nodes_, static_cast<int>(step));
       for (const Value* input : nodes_[step]->inputs) {
-        if (input != nullptr) last_read_[input] = step;
+        if (input == nullptr) continue;
+        const Value* whole = input->whole();
+        const bool is_of_round = whole == input && IsWrittenFrom(first, input);
+        last_read_[whole] = is_of_round ? step : static_cast<size_t>(last);
+        if (whole != input) last_read_[input] = step, origin_[input] = whole;
+      }
+      for (const Value* output : nodes_[step]->outputs) {
+        if (output != nullptr) written_by_[output->whole()] = static_cast<int>(step);
+        if (output == nullptr || output->whole() == output) continue;
+        origin_[output] = output->whole();
+        begun_by_[static_cast<size_t>(first)].push_back(output->whole());
       }
       // Shared memory is alive as long as any value in it.
       for (const SharedPart& shared : SharedParts(*nodes_[step])) {
@@ -151,6 +173,12 @@ class Verifier {
         if (IsPlaced(shared) && part != whole) origin_[part] = whole;
       }
     }
+  }
+
+  // False for what was there before a loop that begins with this step: each round reads it again.
+  bool IsWrittenFrom(int first, const Value* value) const {
+    const auto writer = written_by_.find(value);
+    return writer != written_by_.end() && writer->second >= first;
   }
 
   // True if the part's memory is the memory of the same elements of the whole.
@@ -170,20 +198,35 @@ class Verifier {
     if (node_->outputs.empty() || node_->op.As<ops::HostCall>() != nullptr) return;
     const bool is_read = std::ranges::any_of(node_->outputs, [&](const Result& output) {
       return output != nullptr && (output->kind != ValueKind::kActivation || output->is_kept ||
-                                   last_read_.contains(output));
+                                   last_read_.contains(output->whole()));
     });
     Check(is_read, "nobody reads what it makes");
   }
 
   void CheckMemory() {
+    if (const auto begun = begun_by_.find(step_); begun != begun_by_.end()) {
+      for (const Value* whole : begun->second) {
+        if (whole->arena_offset < 0) continue;
+        if (!graph_.options.keep_all) CheckPlace(*whole);
+        if (last_read_.contains(whole)) alive_.Insert(*whole);
+      }
+    }
     for (const Result& output : node_->outputs) {
       if (output == nullptr || output->kind != ValueKind::kActivation || output->is_kept) continue;
       Check(output->arena_offset >= 0, "'" + output->name + "' has no memory");
+      if (output->whole() != output) continue;
       if (!graph_.options.keep_all) CheckPlace(*output.value);
       if (last_read_.contains(output)) alive_.Insert(*output.value);
     }
-    for (const Value* input : node_->inputs) {
-      if (input != nullptr && last_read_.at(input) == step_) alive_.Erase(*input);
+    // A loop ends the lives of what all of its rounds read.
+    const auto [first, last] = LoopAround(nodes_, static_cast<int>(step_));
+    const bool ends_loop = static_cast<int>(step_) == last;
+    for (int step = ends_loop ? first : static_cast<int>(step_); step <= static_cast<int>(step_);
+         ++step) {
+      for (const Value* input : nodes_[static_cast<size_t>(step)]->inputs) {
+        if (input != nullptr && last_read_.at(input->whole()) == step_)
+          alive_.Erase(*input->whole());
+      }
     }
   }
 
@@ -204,6 +247,8 @@ class Verifier {
 
   // True if the node may overwrite each of its inputs that is `value`.
   bool MayReplace(const Value* value) const {
+    const int first = LoopAround(nodes_, static_cast<int>(step_)).first;
+    if (node_->loop != nullptr && !IsWrittenFrom(first, value)) return false;
     bool is_input = false;
     for (size_t i = 0; i < node_->inputs.size(); ++i) {
       if (node_->inputs[i] != value) continue;
@@ -221,7 +266,9 @@ class Verifier {
   const Node* node_ = nullptr;
   std::map<const Value*, size_t> last_read_;
   std::map<const Value*, const Value*> origin_;
-  PlacedValues alive_;  // values in the arena that a later step reads
+  PlacedValues alive_;                      // values in the arena that a later step reads
+  std::map<const Value*, int> written_by_;  // steps
+  std::map<size_t, std::vector<const Value*>> begun_by_;  // wholes, by their loop's first step
   std::set<const Value*> written_;
   std::set<const Value*> gradients_;  // roots of gradients that have been written
 };

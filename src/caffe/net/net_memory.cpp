@@ -22,7 +22,7 @@ Bindings NetMemory::Bind(const Graph& graph, bool keep_all) {
     const int version = versions[value.name]++;
     const bool needs_memory =
         value.kind == ValueKind::kExternal || value.kind == ValueKind::kState || value.is_kept;
-    if (!needs_memory || bindings[value.id] != nullptr) continue;
+    if (!needs_memory || bindings[value.id] != nullptr || value.owner != nullptr) continue;
     std::unique_ptr<SyncedTensor>& tensor = kept_[StrCat(value.name, '#', version)];
     if (!tensor) tensor = std::make_unique<SyncedTensor>(device);
     const bool is_written_first =
@@ -34,6 +34,10 @@ Bindings NetMemory::Bind(const Graph& graph, bool keep_all) {
     }
     bindings[value.id] = tensor.get();
     used.insert(tensor.get());
+  }
+  for (const Value& value : graph.values()) {  // parts
+    SyncedTensor*& tensor = bindings[value.id];
+    if (value.owner != nullptr && tensor == nullptr) tensor = bindings[value.owner->id];
   }
   for (const auto& [name, tensor] : kept_) {  // copies of weights that this plan does not read
     if (used.count(tensor.get()) == 0 && tensor->recipe().steps != 0) tensor->Detach();

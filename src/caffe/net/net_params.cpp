@@ -56,10 +56,6 @@ void NetParams::Bind(const Graph& graph, Bindings* bindings) const {
       (*bindings)[call.param_grads[k]->id] = &blob.diff_tensor();
     }
   }
-  for (const Value& value : graph.values()) {  // parts of parameters
-    SyncedTensor*& tensor = (*bindings)[value.id];
-    if (value.owner != nullptr && tensor == nullptr) tensor = (*bindings)[value.owner->id];
-  }
 }
 
 }  // namespace caffe

@@ -53,6 +53,7 @@ std::string FormatPlanJson(const Net& net, const PlanReport& report) {
     PutJson(object, "op", step.op);
     PutJson(object, "kernel", step.kernel);
     PutJson(object, "operands", step.operands);
+    PutJson(object, "rounds", step.rounds);
     PutJson(object, "bytes", step.bytes);
     PutJson(object, "flops", step.flops);
     if (report.times && report.times->step_ms[index])

@@ -60,6 +60,7 @@ std::vector<PlanStep> PlanSteps(const Net& net) {
     step.precision_note = node->precision_note;
     step.algorithms = node->kernel.algorithms;
     step.operands = Describe(node->inputs) + " -> " + Describe(node->outputs);
+    step.rounds = node->rounds();
     step.bytes = node->BytesMoved();
     step.flops = node->Flops();
   }
@@ -107,8 +108,10 @@ std::vector<double> StepMilliseconds(Net& net) {
   const size_t copies = executor.program().copies.size();  // these come first and are not steps
   for (size_t i = copies; i < executor.profiler().times().size(); ++i) {
     const StepTime& time = executor.profiler().times()[i];
+    const int64_t rounds = executor.program().rounds(executor.program().steps[i]);
     milliseconds.push_back(time.runs == 0 ? 0
-                                          : 1e3 * time.seconds / static_cast<double>(time.runs));
+                                          : 1e3 * time.seconds * static_cast<double>(rounds) /
+                                                static_cast<double>(time.runs));
   }
   return milliseconds;
 }

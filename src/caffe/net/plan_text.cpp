@@ -192,7 +192,8 @@ std::string FormatPlan(const Net& net, const PlanReport& report) {
     const char* direction = step.is_recomputation ? " R " : step.is_backward ? " B " : " F ";
     out << std::setw(4) << index << direction << step.layers << ": " << step.op << "\n"
         << "       " << step.kernel << "   " << step.operands << "   " << Size(step.bytes) << ", "
-        << Count(step.flops) << "FLOP" << TimeOfStep(report, index) << "\n";
+        << Count(step.flops) << "FLOP" << TimeOfStep(report, index)
+        << (step.rounds == 1 ? "" : StrCat(", in ", step.rounds, " rounds")) << "\n";
     ++index;
     if (!step.precision_note.empty()) out << "       " << step.precision_note << "\n";
     for (const std::string& refusal : JoinRefusals(step.refusals))

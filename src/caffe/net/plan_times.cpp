@@ -54,14 +54,17 @@ PlanTimes TimesOfPlan(const Net& net, const std::optional<TimedStep>& update) {
                              ", which is only described; plan for a device that is there"));
   }
   StepTimes known(device);
-  const bool is_cold = MemoryOf(graph, 0).total() > kCacheBytes;
-  const auto milliseconds = [&](TimedStep step) {
+  const bool is_large = MemoryOf(graph, 0).total() > kCacheBytes;
+  const auto milliseconds = [&](TimedStep step, bool is_cold) {
     step.is_cold = is_cold;
     return known.SecondsOf(step) * 1e3;
   };
-  PlanTimes times =
-      AddUpTimes(net, [&](const Node& node) { return milliseconds(TimedStepOf(node)); });
-  if (update) times.update_ms = milliseconds(*update);
+  PlanTimes times = AddUpTimes(net, [&](const Node& node) {
+    const bool is_in_loop = node.loop != nullptr;  // whose rounds fit the caches
+    return static_cast<double>(node.rounds()) *
+           milliseconds(TimedStepOf(node), is_large && !is_in_loop);
+  });
+  if (update) times.update_ms = milliseconds(*update, is_large);
   times.measured = known.measured();
   known.Save();
   return times;

@@ -52,6 +52,7 @@ std::unique_ptr<Pass> MakeSimplifyConversions();
 std::unique_ptr<Pass> MakeEliminateDeadNodes();
 std::unique_ptr<Pass> MakeKeepWeightCopies();
 std::unique_ptr<Pass> MakeChannelsLastFilters();
+std::unique_ptr<Pass> MakeSplitBatch();
 std::unique_ptr<Pass> MakeConcatInPlace();
 std::unique_ptr<Pass> MakeSelectKernels();
 std::unique_ptr<Pass> MakePlanMemory();

@@ -82,8 +82,10 @@ class PlanMemory final : public Pass {
     Place(graph);
   }
 
+  // Items of a value are where the value is.
   static bool IsPlanned(const Value* value) {
-    return value != nullptr && value->kind == ValueKind::kActivation && !value->is_kept;
+    return value != nullptr && value->kind == ValueKind::kActivation && !value->is_kept &&
+           value->owner == nullptr;
   }
 
   static int64_t Bytes(const Value& value) { return static_cast<int64_t>(value.desc.bytes()); }
@@ -115,16 +117,25 @@ class PlanMemory final : public Pass {
 
   void FindLifetimes(const std::vector<Node*>& nodes) {
     for (int step = 0; step < static_cast<int>(nodes.size()); ++step) {
-      const auto touch = [&](const Value* value) {
+      const auto touch = [&](const Value* value, int first, int last) {
         if (!IsPlanned(value)) return;
         Group& group = groups_[value->id];
-        group.first = std::min(group.first, step);
-        group.last = std::max(group.last, step);
+        group.first = std::min(group.first, first);
+        group.last = std::max(group.last, last);
         group.bytes = Bytes(*value);
         group.is_scratch = value->is_scratch;
       };
-      for (const Value* input : nodes[step]->inputs) touch(input);
-      for (const Value* output : nodes[step]->outputs) touch(output);
+      const auto use = [&](const Value* value) {
+        if (value == nullptr) return;
+        // Each round of a loop uses other items, and reads again what was there before the loop, so
+        // that these live as long as the loop.
+        const auto [first, last] = LoopAround(nodes, step);
+        if (value->owner != nullptr) return touch(value->owner, first, last);
+        const bool is_older = groups_[value->id].first < first;
+        touch(value, step, is_older ? last : step);
+      };
+      for (const Value* input : nodes[step]->inputs) use(input);
+      for (const Value* output : nodes[step]->outputs) use(output);
     }
   }
 
@@ -206,6 +217,8 @@ class PlanMemory final : public Pass {
         if (!node.MayReplace(i)) continue;
         const Value* input = node.inputs[i];
         if (!IsPlanned(input) || GroupOf(*input).last != step) continue;
+        const bool is_read_again = GroupOf(*input).first < LoopAround(nodes, step).first;
+        if (node.loop != nullptr && is_read_again) continue;
         // A kernel that requests the input's memory handles its layout.
         const bool has_order =
             node.kernel.replaced_input == static_cast<int>(i) || input->desc.layout == out.layout;
@@ -261,8 +274,9 @@ class PlanMemory final : public Pass {
       graph.arena_bytes = std::max(graph.arena_bytes, group->offset + WholeLines(group->bytes));
     }
     for (Value& value : graph.values()) {
-      value.arena_offset = IsPlanned(&value) && GroupOf(value).last >= 0
-                               ? GroupOf(value).offset + SpotOf(value).offset
+      const Value& placed = *value.root();
+      value.arena_offset = IsPlanned(&placed) && GroupOf(placed).last >= 0
+                               ? GroupOf(placed).offset + SpotOf(placed).offset
                                : -1;
     }
   }

@@ -89,7 +89,10 @@ class SelectKernels final : public Pass {
     }
 
     bool IsLast(const Node& node, const Value* value) const {
-      if (value == nullptr || value->kind != ValueKind::kActivation || value->is_kept) return false;
+      if (value == nullptr || value->kind != ValueKind::kActivation || value->is_kept ||
+          value->owner != nullptr) {
+        return false;
+      }
       const auto found = last_.find(value->of_forward());
       return found != last_.end() && found->second == &InForward(node) &&
              shared_.count(value->of_forward()) == 0 &&
@@ -219,6 +222,7 @@ class SelectKernels final : public Pass {
         graph.InsertBefore(node, ops::PackWeights{node.kernel.name}, {weights.value}, {&copy});
     pack.kernel = {node.kernel.name + " (packing)", packed.convert, packed.workspace_bytes};
     pack.signature = node.signature;
+    if (lasts) pack.loop = nullptr;
     Replace(&weights, &copy);
   }
 

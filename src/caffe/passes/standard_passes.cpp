@@ -69,7 +69,8 @@ PassList StandardPasses() {
       MakeRecomputeActivations(), MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
       MakeChannelsLastFilters(),
       // Choice of kernels and memory.
-      MakeFuseImages(), MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());
+      MakeFuseImages(), MakeSplitBatch(), MakeConcatInPlace(), MakeSelectKernels(),
+      MakePlanMemory());
 }
 
 void RunPasses(const PassList& passes, Graph& graph) {

@@ -156,8 +156,8 @@ bool Executor::IsPartOf(const Program::Step& step, const RunOptions& options) co
   const int last = options.last_layer < 0 ? program_->num_layers - 1 : options.last_layer;
   const bool runs_both = !options.direction;
   if (runs_both && step.direction == Direction::kBackward) return true;
-  return (runs_both || step.direction == *options.direction) && step.layer >= options.first_layer &&
-         step.layer <= last;
+  return (runs_both || step.direction == *options.direction) &&
+         step.starts_at >= options.first_layer && step.starts_at <= last;
 }
 
 std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
@@ -222,10 +222,24 @@ std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options
 
 void Executor::RunSteps(size_t first, size_t last, AppendedWork* appended, const Launch& launch) {
   for (size_t i = first; i < last; ++i) {
+    if (const int loop = program_->steps[i].loop; loop >= 0) {
+      RunRounds(program_->loops[loop], launch);
+      i = program_->loops[loop].last - 1;
+      continue;
+    }
     AtStep(program_->steps[i], [&] { RunStep(i, launch); });
     if (!launch.is_capture) ReportGradients(i, launch.options);
   }
   if (appended != nullptr) appended->Launch(launch.stream);
+}
+
+void Executor::RunRounds(const Program::Loop& loop, const Launch& launch) {
+  for (int64_t round = 0; round < loop.batch.rounds(); ++round) {
+    const ProgramMemory::RoundOperands operands(&memory_, loop, round);
+    for (size_t i = loop.first; i < loop.last; ++i)
+      AtStep(program_->steps[i], [&] { RunStep(i, launch); });
+    if (profiler_.is_on()) profiler_.AddUp();
+  }
 }
 
 void Executor::RunSegment(size_t first, size_t last, AppendedWork* appended,
@@ -256,12 +270,16 @@ std::set<int> Executor::AliveBefore(int layer) const {
   bool is_before = true;
   for (size_t i = program_->copies.size(); i < program_->steps.size(); ++i) {
     const Program::Step& step = program_->steps[i];
-    is_before = is_before && !(step.direction == Direction::kForward && step.layer >= layer);
+    is_before = is_before && !(step.direction == Direction::kForward && step.starts_at >= layer);
+    const auto whole = [&](int tensor) {
+      const bool is_part = tensor >= 0 && program_->tensors[tensor].whole >= 0;
+      return is_part ? program_->tensors[tensor].whole : tensor;
+    };
     if (is_before) {
-      written.insert(step.outputs.begin(), step.outputs.end());
+      for (const int output : step.outputs) written.insert(whole(output));
     } else {
       for (const int input : step.inputs) {
-        if (written.count(input) > 0) alive.insert(input);
+        if (written.count(whole(input)) > 0) alive.insert(whole(input));
       }
     }
   }

@@ -42,7 +42,8 @@ class Executor {
   const Bindings& bindings() const { return memory_.bindings(); }
 
   struct RunOptions {
-    // Nothing: forward, then backward, through all layers.
+    // Nothing: forward, then backward, through all layers. A loop over parts of the batch runs
+    // whole, with the layer of its first step.
     std::optional<Direction> direction = Direction::kForward;
     int first_layer = 0;  // inclusive
     int last_layer = -1;  // inclusive; -1: to the end
@@ -123,6 +124,7 @@ class Executor {
   // Runs steps [first, last), and the appended work if given.
   void RunSegment(size_t first, size_t last, AppendedWork* appended, const RunOptions& options);
   void RunSteps(size_t first, size_t last, AppendedWork* appended, const Launch& launch);
+  void RunRounds(const Program::Loop& loop, const Launch& launch);
   void ReportGradients(size_t step, const RunOptions& options) const;
   // Returns the result of a host call; empty for other steps.
   std::vector<Shape> RunStep(size_t index, const Launch& launch);

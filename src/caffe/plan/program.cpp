@@ -32,6 +32,7 @@ Program::Step MakeStep(const Graph& graph, const Node& node) {
                      .calls_host = node.op.As<ops::HostCall>() != nullptr,
                      .direction = node.direction,
                      .layer = node.layers.front(),
+                     .starts_at = node.layers.front(),
                      .layer_name = layer.name(),
                      .where = PlaceOf(layer.param())};
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -90,6 +91,22 @@ void MarkGradients(const Graph& graph, const std::vector<Node*>& nodes,
   }
 }
 
+void AddLoops(const std::vector<Node*>& nodes, Program* program) {
+  const size_t begin = program->copies.size();
+  for (size_t i = begin; i < nodes.size(); ++i) {
+    const std::shared_ptr<const BatchLoop>& loop = nodes[i]->loop;
+    if (loop == nullptr) continue;
+    if (i == begin || nodes[i - 1]->loop != loop) program->loops.push_back({i, i, *loop});
+    Program::Loop& current = program->loops.back();
+    CAFFE_ASSERT(current.last == i && LoopAround(nodes, static_cast<int>(i)).first ==
+                                          static_cast<int>(current.first),
+                 "another step interrupts a loop");
+    current.last = i + 1;
+    program->steps[i].loop = static_cast<int>(program->loops.size()) - 1;
+    program->steps[i].starts_at = program->steps[current.first].layer;
+  }
+}
+
 }  // namespace
 
 Program::Work WorkOf(const Node& node) {
@@ -118,8 +135,9 @@ Program Assemble(const Graph& graph) {
       .workspace_bytes = graph.workspace_bytes};
   for (const Value& value : graph.values()) {
     const auto element = static_cast<int64_t>(SizeOf(value.desc.dtype));
-    program.tensors.push_back(
-        {value.name, value.desc, value.arena_offset, value.part_offset * element});
+    const Value* whole = value.whole();
+    program.tensors.push_back({value.name, value.desc, value.arena_offset,
+                               value.part_offset * element, whole == &value ? -1 : whole->id});
   }
   std::set<const Node*> makes_copy;
   for (const WeightCopy& copy : WeightCopies(graph)) {
@@ -131,6 +149,7 @@ Program Assemble(const Graph& graph) {
   std::stable_partition(nodes.begin(), nodes.end(),
                         [&](const Node* node) { return makes_copy.count(node) > 0; });
   for (const Node* node : nodes) program.steps.push_back(MakeStep(graph, *node));
+  AddLoops(nodes, &program);
   MarkGradients(graph, nodes, &program.steps);
   return program;
 }

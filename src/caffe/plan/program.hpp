@@ -21,6 +21,14 @@ struct Program {
     TensorDesc desc;
     int64_t arena_offset = -1;  // in bytes; -1: its memory is bound
     int64_t bound_offset = 0;   // in bytes, into the bound memory
+    // For the items that a round of a loop uses: the tensor of all items. -1: none.
+    int whole = -1;
+  };
+
+  // Steps [first, last) run in rounds; see passes/split_batch.cpp.
+  struct Loop {
+    size_t first = 0, last = 0;
+    BatchLoop batch;
   };
 
   // Kernels do not get tensors without elements (no item was selected).
@@ -38,7 +46,9 @@ struct Program {
     Work work = Work::kRun;
     bool calls_host = false;
     Direction direction = Direction::kForward;
-    int layer = 0;           // of its first layer
+    int layer = 0;      // of its first layer
+    int starts_at = 0;  // the layer with which it runs: `layer`, or that of its loop's first step
+    int loop = -1;      // index of its loop; -1: none
     std::string layer_name;  // name of that layer
     std::string where;       // the same for errors: "layer 'fc' (InnerProduct)"
     // Parameter gradients that no later step writes.
@@ -66,6 +76,11 @@ struct Program {
   std::vector<Tensor> tensors;  // numbered as the graph's values
   std::vector<Copy> copies;
   std::vector<Step> steps;  // step i makes copy i; after them the graph's schedule
+  std::vector<Loop> loops;
+
+  int64_t rounds(const Step& step) const {
+    return step.loop < 0 ? 1 : loops[static_cast<size_t>(step.loop)].batch.rounds();
+  }
 };
 
 Program::Work WorkOf(const Node& node);

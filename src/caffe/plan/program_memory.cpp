@@ -102,6 +102,30 @@ void ProgramMemory::CopyOperands::Release() {
   }
 }
 
+ProgramMemory::RoundOperands::RoundOperands(ProgramMemory* memory, const Program::Loop& loop,
+                                            int64_t round)
+    : memory_(*memory), loop_(loop), first_item_(loop.batch.FirstItem(round)) {
+  memory_.MoveOperands(loop_, first_item_);
+}
+
+ProgramMemory::RoundOperands::~RoundOperands() {
+  memory_.MoveOperands(loop_, -first_item_);
+}
+
+void ProgramMemory::MoveOperands(const Program::Loop& loop, int64_t items) {
+  const auto move = [&](const std::vector<int>& tensors, std::vector<TensorView>& views) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i] < 0 || program_->tensors[tensors[i]].whole < 0) continue;
+      const int64_t item_bytes = static_cast<int64_t>(views[i].bytes()) / views[i].shape[0];
+      views[i].data = views[i].as<char>() + items * item_bytes;
+    }
+  };
+  for (size_t step = loop.first; step < loop.last; ++step) {
+    move(program_->steps[step].inputs, operands_[step].inputs);
+    move(program_->steps[step].outputs, operands_[step].outputs);
+  }
+}
+
 bool ProgramMemory::Refresh() {
   bool has_moved = false;
   for (BoundOperand& operand : bound_) {

@@ -59,6 +59,21 @@ class ProgramMemory {
     size_t borrowed_ = 0;  // number of weights
   };
 
+  // Gives the operands of a loop's steps the addresses of a round's items until the destructor,
+  // which gives back those of the first round.
+  class RoundOperands {
+   public:
+    RoundOperands(ProgramMemory* memory, const Program::Loop& loop, int64_t round);
+    ~RoundOperands();
+    RoundOperands(const RoundOperands&) = delete;
+    RoundOperands& operator=(const RoundOperands&) = delete;
+
+   private:
+    ProgramMemory& memory_;
+    const Program::Loop& loop_;
+    const int64_t first_item_;
+  };
+
   std::span<const TensorView> inputs(size_t step) const { return operands_[step].inputs; }
   std::span<const TensorView> outputs(size_t step) const { return operands_[step].outputs; }
   void* arena() const { return blocks_.arena.get(); }
@@ -82,6 +97,7 @@ class ProgramMemory {
     bool is_param = false;
   };
 
+  void MoveOperands(const Program::Loop& loop, int64_t items);
   void BindOperands();
   void BindOperandsOf(size_t step, bool are_outputs);
   // Tensors in the arena, by names that are the same in all programs of one net.
