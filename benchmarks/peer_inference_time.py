@@ -4,7 +4,7 @@
   benchmarks/peer_environment.sh                        once: the peers into build/peer-venv
   benchmarks/peer_inference_time.py [NET...] [--batch 1,32] [--variants V,...] [--rounds 5] [--seconds 1] [--output FILE]
 
-NET: resnet50, mobilenet_v2, squeezenet, ssd300 (all): the deploy nets of models/ with random weights and batch statistics of
+NET: resnet50, mobilenet_v2, squeezenet, ssd300, vgg16 (all): the deploy nets of models/ with random weights and batch statistics of
 mean 0 and variance 1. The others read the files of `caffe export --onnx` (and --int8); PyTorch's net is built from the same
 prototxt. Each variant runs in its own process, and the processes take turns, --seconds at a time. Prints medians, the
 fastest pass, peak memory of the process, the time from file to first result, and the difference of the outputs from Cortado's
@@ -27,7 +27,7 @@ from step_time import processor
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 NETS = {"resnet50": "models/resnet50", "mobilenet_v2": "models/mobilenet_v2", "squeezenet": "models/squeezenet",
-        "ssd300": "models/VGGNet/VOC0712/SSD_300x300"}
+        "ssd300": "models/VGGNet/VOC0712/SSD_300x300", "vgg16": "models/vgg16"}
 VARIANTS = ("cortado-fp32", "onnxruntime-fp32", "openvino-fp32", "opencv-fp32", "torch-fp32", "torch-fp32+compile",
             "cortado-bf16", "openvino-bf16", "torch-bf16", "torch-bf16+compile",
             "cortado-int8", "onnxruntime-int8", "openvino-int8")

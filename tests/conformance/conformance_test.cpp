@@ -456,21 +456,25 @@ TEST(ReferenceTest, Softmax) {
                 {{y, dy}, {Elements(3)}}, {dx});
 }
 
-// With --speed: prints the speed of each kernel, one line per case, kernel, type and layout.
+// With --speed: prints the speed of each kernel, one line per case, kernel, type and layout; of
+// references only where there is no other kernel.
 void PrintSpeed(std::string_view filter) {
   for (const DeviceKind kind : BuiltDevices()) {
     Device* device = testing::DeviceOrNull(kind);
     if (device == nullptr) continue;
-    std::printf("%s\n%-26s %-34s %-9s %-14s %12s %9s %11s\n", device->description().c_str(), "case",
+    std::printf("%s\n%-46s %-34s %-9s %-14s %12s %9s %11s\n", device->description().c_str(), "case",
                 "kernel", "type", "layout", "us", "GB/s", "GFLOP/s");
     for (const OpCase& test : testing::SpeedCases()) {
       if (test.name.find(filter) == std::string::npos) continue;
       for (const DType dtype : test.DTypes()) {
         for (const Layout layout : test.Layouts()) {
+          bool has_speed = false;
           for (const KernelCandidate& candidate : CandidatesOf(kind, test)) {
+            if (has_speed && candidate.rank == KernelRank::kReference) continue;
             const auto speed = testing::MeasureCase(test, *device, candidate, dtype, layout);
             if (!speed) continue;
-            std::printf("%-26s %-34s %-9s %-14s %12.1f %9.1f %11.1f\n", test.name.c_str(),
+            has_speed = true;
+            std::printf("%-46s %-34s %-9s %-14s %12.1f %9.1f %11.1f\n", test.name.c_str(),
                         candidate.name.c_str(), Name(dtype).data(), Name(layout).data(),
                         speed->seconds * 1e6, speed->bytes / speed->seconds * 1e-9,
                         speed->flops / speed->seconds * 1e-9);

@@ -1,4 +1,4 @@
-// The sizes of ResNet-50, AlexNet and their solver with a batch of 32.
+// The sizes of real nets and their solver.
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
@@ -16,38 +16,45 @@
 namespace caffe::testing {
 namespace {
 
-void AddConv(std::vector<OpCase>* cases, const std::string& name, std::vector<int64_t> x,
-             int64_t outputs, int64_t kernel, int64_t stride) {
-  const int64_t pad = kernel / 2;
-  const ops::ConvGeometry g{{kernel, kernel}, {stride, stride}, {pad, pad}, {1, 1}, 1};
-  const CaseOperand in = T(x), w = T({outputs, x[1], kernel, kernel});
-  const CaseOperand y = T({x[0], outputs, g.OutputSize(0, x[2]), g.OutputSize(1, x[3])});
-  const CaseOperand bias = T({outputs}).Wide();
-  cases->push_back(
-      {"Conv" + name, ops::Conv{g, {}, {{ops::Pointwise::Kind::kRelu}}}, {in, w, bias}, {y}});
-  cases->push_back({"ConvGradData" + name, ops::ConvGradData{g}, {y, w}, {in}});
-  cases->push_back({"ConvGradWeights" + name, ops::ConvGradWeights{g}, {in, y}, {w.Wide()}});
-}
+// A convolution of real nets. Its cases are named after the numbers, which
+// benchmarks/kernel_table.py reads: "Conv(32x64x56x56,64,3,1,1)".
+struct ConvOfNet {
+  std::vector<int64_t> x;
+  int64_t outputs, kernel, stride = 1, group = 1;
+};
 
-void AddDepthwise(std::vector<OpCase>* cases, const std::string& name, std::vector<int64_t> x,
-                  int64_t stride) {
-  const ops::ConvGeometry g{{3, 3}, {stride, stride}, {1, 1}, {1, 1}, x[1]};
-  const CaseOperand in = T(x), w = T({x[1], 1, 3, 3});
-  const CaseOperand y = T({x[0], x[1], g.OutputSize(0, x[2]), g.OutputSize(1, x[3])});
-  cases->push_back({"Depthwise" + name, ops::Conv{g}, {in, w}, {y}});
-  cases->push_back({"DepthwiseGradData" + name, ops::ConvGradData{g}, {y, w}, {in}});
-  cases->push_back({"DepthwiseGradWeights" + name, ops::ConvGradWeights{g}, {in, y}, {w.Wide()}});
+const ConvOfNet kConvsOfNets[] = {
+    {{32, 3, 224, 224}, 64, 7, 2},                                      // ResNet-50
+    {{32, 64, 56, 56}, 64, 3},           {{32, 128, 28, 28}, 128, 3},   //
+    {{32, 256, 14, 14}, 256, 3},         {{32, 512, 7, 7}, 512, 3},     //
+    {{32, 64, 56, 56}, 256, 1},          {{32, 256, 56, 56}, 64, 1},    //
+    {{32, 512, 28, 28}, 128, 1},         {{32, 1024, 14, 14}, 256, 1},  //
+    {{32, 2048, 7, 7}, 512, 1},                                         //
+    {{32, 16, 56, 56}, 64, 3},           {{32, 128, 56, 56}, 16, 1},    // SqueezeNet
+    {{32, 3, 224, 224}, 32, 3, 2},                                      // MobileNet-v2
+    {{16, 96, 112, 112}, 96, 3, 2, 96},  {{16, 144, 56, 56}, 144, 3, 1, 144},
+    {{16, 576, 14, 14}, 576, 3, 1, 576}, {{32, 24, 56, 56}, 144, 1},
+    {{32, 144, 56, 56}, 24, 1},          {{32, 96, 27, 27}, 256, 5, 1, 2},  // AlexNet
+};
+
+void AddConvOfNet(std::vector<OpCase>* cases, const ConvOfNet& shape) {
+  const int64_t k = shape.kernel, pad = k / 2, stride = shape.stride;
+  const ops::ConvGeometry g{{k, k}, {stride, stride}, {pad, pad}, {1, 1}, shape.group};
+  const CaseOperand x = T(shape.x), w = T({shape.outputs, shape.x[1] / shape.group, k, k});
+  const CaseOperand y =
+      T({shape.x[0], shape.outputs, g.OutputSize(0, shape.x[2]), g.OutputSize(1, shape.x[3])});
+  const CaseOperand bias = T({shape.outputs}).Wide();
+  const std::string name =
+      StrCat("(", x.shape, ",", shape.outputs, ",", k, ",", stride, ",", shape.group, ")");
+  cases->push_back(
+      {"Conv" + name, ops::Conv{g, {}, {{ops::Pointwise::Kind::kRelu}}}, {x, w, bias}, {y}});
+  cases->push_back({"ConvGradData" + name, ops::ConvGradData{g}, {y, w}, {x}});
+  cases->push_back({"ConvGradWeights" + name, ops::ConvGradWeights{g}, {x, y}, {w.Wide()}});
 }
 
 std::vector<OpCase> MakeCases() {
   std::vector<OpCase> cases;
-  AddConv(&cases, "7x7", {32, 3, 224, 224}, 64, 7, 2);
-  AddConv(&cases, "3x3", {32, 64, 56, 56}, 64, 3, 1);
-  AddConv(&cases, "1x1", {32, 256, 56, 56}, 64, 1, 1);
-
-  AddDepthwise(&cases, "Stride1", {16, 144, 56, 56}, 1);
-  AddDepthwise(&cases, "Stride2", {16, 96, 112, 112}, 2);
-  AddDepthwise(&cases, "Small", {16, 576, 14, 14}, 1);
+  for (const ConvOfNet& shape : kConvsOfNets) AddConvOfNet(&cases, shape);
 
   const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
                        std::vector<CaseOperand> out) {
