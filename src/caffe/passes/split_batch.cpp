@@ -32,6 +32,16 @@ constexpr int64_t kFewestBytes = 128 << 10;
 // The last round may repeat items if they are at most this part of the batch.
 constexpr int64_t kFewRepeated = 16;
 
+// Calls fn(operand) for each input that consists of items, and each output.
+template <typename Fn>
+void ForEachOfItems(Node& node, const Fn& fn) {
+  const OperandSet of_items = node.op.item_inputs();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] != nullptr && of_items.contains(i)) fn(node.inputs[i]);
+  }
+  for (Result& output : node.outputs) fn(output);
+}
+
 // A step whose items are independent.
 struct ItemStep {
   Node* node = nullptr;
@@ -112,7 +122,7 @@ struct Stretch {
   // repeats few items; one round if there is none. Parts of channels may require `most` < `least`.
   BatchLoop Loop() const {
     const auto repeated = [&](int64_t at_once) {
-      return (items + at_once - 1) / at_once * at_once - items;
+      return BatchLoop{items, at_once}.rounds() * at_once - items;
     };
     int64_t best = most;
     const auto consider = [&](int64_t at_once) {
@@ -185,11 +195,7 @@ class SplitBatch final : public Pass {
       operand.value = part;
     };
     for (Node* node : stretch.nodes) {
-      const OperandSet of_items = node->op.item_inputs();
-      for (size_t i = 0; i < node->inputs.size(); ++i) {
-        if (node->inputs[i] != nullptr && of_items.contains(i)) part_of(node->inputs[i]);
-      }
-      for (Result& output : node->outputs) part_of(output);
+      ForEachOfItems(*node, part_of);
       if (const auto* region = node->op.As<ops::Fused>())
         node->op = region->ForItems(batch.at_once);
       node->loop = loop;
@@ -207,13 +213,7 @@ class SplitBatch final : public Pass {
       (IsOnlyUsedIn(stretch, *value) ? inside : around) +=
           static_cast<int64_t>(value->desc.bytes());
     };
-    for (const Node* node : stretch.nodes) {
-      const OperandSet of_items = node->op.item_inputs();
-      for (size_t i = 0; i < node->inputs.size(); ++i) {
-        if (node->inputs[i] != nullptr && of_items.contains(i)) count(node->inputs[i]);
-      }
-      for (const Value* output : node->outputs) count(output);
-    }
+    for (Node* node : stretch.nodes) ForEachOfItems(*node, count);
     return inside > around;
   }
 
