@@ -21,10 +21,10 @@ constexpr const char* kAgrees = "agrees";
 constexpr const char* kDisagrees = "disagrees";
 constexpr const char* kIsSlower = "is slower";
 
-constexpr int kTimedRuns = 3;
+constexpr int kCheckedRuns = 3;
 
-// The check compares kStretches ranges of kStretch elements of an output.
-constexpr int64_t kStretches = 16, kStretch = 1 << 16;
+// The check compares kCheckedStretches ranges of kCheckedStretch elements of an output.
+constexpr int64_t kCheckedStretches = 16, kCheckedStretch = 1 << 16;
 
 // Largest relative difference (norm of the difference over that of the output). The plain path
 // rounds two or three times where the fused kernel rounds once; an operand that a kernel ignores
@@ -70,7 +70,7 @@ class Trial {
     LaunchTimer timer(device_);
     double seconds = std::numeric_limits<double>::infinity();
     const Packed packed(*this, kernel);
-    for (int run = 0; run < kTimedRuns; ++run)
+    for (int run = 0; run < kCheckedRuns; ++run)
       seconds = std::min(seconds, timer.Time([&] { kernel.run(context_); }));
     return seconds;
   }
@@ -84,8 +84,8 @@ class Trial {
     Results results;
     for (const TensorView& output : outputs_) {
       if (output.data == nullptr) continue;
-      results.push_back(
-          SampleOf(device_, output.dtype, output.data, output.count(), kStretches, kStretch));
+      results.push_back(SampleOf(device_, output.dtype, output.data, output.count(),
+                                 kCheckedStretches, kCheckedStretch));
     }
     return results;
   }

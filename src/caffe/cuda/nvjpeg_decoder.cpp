@@ -155,11 +155,11 @@ class NvjpegDecoder final : public DeviceJpegDecoder {
   std::vector<nvjpeg::Image> images_;
 };
 
-const JpegDecoderRegistrar registrar(DeviceKind::kCuda,
-                                     [](const std::shared_ptr<Device>& device)
-                                         -> std::unique_ptr<DeviceJpegDecoder> {
-                                       return std::make_unique<NvjpegDecoder>(device);
-                                     });
+const JpegDecoderRegistrar jpeg_decoder_registrar(DeviceKind::kCuda,
+                                                  [](const std::shared_ptr<Device>& device)
+                                                      -> std::unique_ptr<DeviceJpegDecoder> {
+                                                    return std::make_unique<NvjpegDecoder>(device);
+                                                  });
 
 }  // namespace
 }  // namespace caffe::cuda

@@ -181,7 +181,7 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, BatchNorm, kName, KernelRank::k
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, BatchNormGrad, kGradName, KernelRank::kBest,
                               MakeBatchNormGrad, {.signatures = NormSignatures()});
 
-const AheadFactoryRegistrar ahead_registrars[] = {
+const AheadFactoryRegistrar norms_ahead[] = {
     {DeviceKind::kCuda, typeid(BatchNorm), kName, Ahead(MakeBatchNorm)},
     {DeviceKind::kCuda, typeid(BatchNormGrad), kGradName, Ahead(MakeBatchNormGrad)},
 };

@@ -232,7 +232,7 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-d
                               KernelRank::kBest, (MakeFastest<ops::ConvGradData, MakeConvGradData>),
                               {.signatures = ConvSignatures(), .fuses = IsGradientEpilogue});
 
-const AheadFactoryRegistrar ahead_registrars[] = {
+const AheadFactoryRegistrar convolutions_ahead[] = {
     {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", Ahead(MakeFastest<ops::Conv, MakeConv>)},
     {DeviceKind::kCuda, typeid(ops::Fused), kIntoName, Ahead(MakeConvInto)},
     {DeviceKind::kCuda, typeid(ops::ConvGradData), "conv-grad-data-cudnn",

@@ -150,7 +150,7 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ConvGradWeights, "conv-grad-wei
                               KernelRank::kBest, MakeFastestGradWeights,
                               {.signatures = ConvSignatures()});
 
-const AheadFactoryRegistrar ahead_registrars[] = {
+const AheadFactoryRegistrar grad_weights_ahead[] = {
     {DeviceKind::kCuda, typeid(ConvGradWeights), "conv-grad-weights-cudnn",
      Ahead(MakeFastestGradWeights)},
 };

@@ -75,7 +75,7 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Fused, kStatisticsName, Ke
                                .is_for = ConvStatistics::IsFor,
                                .why_not = ConvStatistics::WhyNot});
 
-const AheadFactoryRegistrar ahead_registrars[] = {
+const AheadFactoryRegistrar sums_ahead[] = {
     {DeviceKind::kCuda, typeid(ops::Fused), kStatisticsName, Ahead(MakeConvStatistics)},
 };
 

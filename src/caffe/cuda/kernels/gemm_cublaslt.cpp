@@ -97,8 +97,8 @@ struct ProductShape {
 };
 
 // `batch` matrices, `step` of them apart.
-cublasLtMatrixLayout_t Layout(cudaDataType_t type, int64_t lines, int64_t line, int64_t batch,
-                              int64_t step) {
+cublasLtMatrixLayout_t LayoutOf(cudaDataType_t type, int64_t lines, int64_t line, int64_t batch,
+                                int64_t step) {
   cublasLtMatrixLayout_t layout;
   CAFFE_CUBLASLT_CHECK(cublasLtMatrixLayoutCreate, &layout, type, static_cast<uint64_t>(line),
                        static_cast<uint64_t>(lines), line);
@@ -247,8 +247,8 @@ std::shared_ptr<Product> Describe(const ProductShape& shape, const KernelRequest
   const cudaDataType_t type = CudaType(request.inputs[0].dtype);
   const auto layout = [&](cudaDataType_t of, int64_t rows, int64_t columns, bool is_transposed,
                           int64_t step) {
-    return is_transposed ? Layout(of, columns, rows, shape.batch.items, step)
-                         : Layout(of, rows, columns, shape.batch.items, step);
+    return is_transposed ? LayoutOf(of, columns, rows, shape.batch.items, step)
+                         : LayoutOf(of, rows, columns, shape.batch.items, step);
   };
   product->first = layout(type, shape.inner, shape.columns, shape.transpose_b, shape.batch.b);
   product->second = layout(type, shape.rows, shape.inner, shape.transpose_a, shape.batch.a);

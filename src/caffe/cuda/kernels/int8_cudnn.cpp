@@ -7,7 +7,7 @@
 namespace caffe::cuda {
 namespace {
 
-constexpr int64_t kFactors = kFirstEntry, kAdded = kFactors + 1, kAddedScale = kFactors + 2,
+constexpr int64_t kFactors = kFirstEntry, kOther = kFactors + 1, kOtherScale = kFactors + 2,
                   kPerUnit = kFactors + 3;
 
 // A convolution, or a product expressed as one.
@@ -115,10 +115,10 @@ class NumbersGraph {
   CudnnTensor Added(DType type) {
     TensorDesc desc = problem_.y;
     desc.dtype = type;
-    const CudnnTensor numbers = graph_->Input(kAdded, desc);
+    const CudnnTensor numbers = graph_->Input(kOther, desc);
     if (!Is8Bit(type)) return numbers;
     const CudnnTensor values =
-        graph_->graph().pointwise(numbers, Scalar(kAddedScale), Mode(fe::PointwiseMode_t::MUL));
+        graph_->graph().pointwise(numbers, Scalar(kOtherScale), Mode(fe::PointwiseMode_t::MUL));
     values->set_data_type(fe::DataType_t::FLOAT);
     return values;
   }
@@ -167,9 +167,9 @@ KernelOrRefusal FusedKernel(const KernelRequest& request, const NumbersProblem& 
                   CudnnPointers pointers = {
                       {kX, ctx.input(0).data},         {kW, w},
                       {kY, ctx.output(0).data},        {kFactors, weights.factors(w)},
-                      {kPerUnit, weights.per_unit(w)}, {kAddedScale, weights.added_scale(w)}};
+                      {kPerUnit, weights.per_unit(w)}, {kOtherScale, weights.added_scale(w)}};
                   if (has_bias) pointers[kBias] = ctx.input(2).data;
-                  if (added >= 0) pointers[kAdded] = ctx.input(added).data;
+                  if (added >= 0) pointers[kOther] = ctx.input(added).data;
                   conv->Run(std::move(pointers), Behind(ctx.workspace, weights.workspace_bytes()),
                             StreamOf(ctx));
                 },
@@ -228,7 +228,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   return MakeNumbers(request, ProblemOfConv(op, request));
 }
 
-KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
+KernelOrRefusal MakeInt8Gemm(const ops::Gemm& op, const KernelRequest& request) {
   if (const auto refusal = RefuseNumbers(request)) return *refusal;
   if (op.transpose_a) return Refusal{"only data whose rows are items"};
   return MakeNumbers(request, ProblemOfGemm(op, request));
@@ -263,11 +263,11 @@ KernelTraits TraitsOfGemm() {
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn-int8", KernelRank::kBest,
                               MakeConv, TraitsOfConv());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Gemm, "gemm-cudnn-int8", KernelRank::kBest,
-                              MakeGemm, TraitsOfGemm());
+                              MakeInt8Gemm, TraitsOfGemm());
 
-const AheadFactoryRegistrar ahead_registrars[] = {
+const AheadFactoryRegistrar int8_ahead[] = {
     {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn-int8", Ahead(MakeConv)},
-    {DeviceKind::kCuda, typeid(ops::Gemm), "gemm-cudnn-int8", Ahead(MakeGemm)},
+    {DeviceKind::kCuda, typeid(ops::Gemm), "gemm-cudnn-int8", Ahead(MakeInt8Gemm)},
 };
 
 }  // namespace
