@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -42,15 +43,11 @@ const std::string& StartOfThisProcess() {
   return start;
 }
 
-std::vector<std::string> FieldsOf(const std::string& line) {
-  std::vector<std::string> fields(1);
-  for (const char one : line) {
-    if (one == '\t') {
-      fields.emplace_back();
-    } else {
-      fields.back() += one;
-    }
-  }
+std::vector<std::string_view> FieldsOf(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (size_t tab = 0; (tab = line.find('\t')) != line.npos; line.remove_prefix(tab + 1))
+    fields.push_back(line.substr(0, tab));
+  fields.push_back(line);
   return fields;
 }
 
@@ -109,27 +106,31 @@ std::string AlgorithmCache::Attempt::Text(const std::string& start) const {
 
 // Returns false if the line is malformed.
 bool AlgorithmCache::Read(const std::string& line) {
-  const std::vector<std::string> fields = FieldsOf(line);
+  const std::vector<std::string_view> fields = FieldsOf(line);
   if (!IsText(line) || fields.size() < 2 || fields[0].empty() || fields[1].empty()) return false;
-  if (fields[1][0] == '!') {
-    left_out_[fields[0]].insert(fields[1].substr(1));
+  const std::string key(fields[0]);
+  const std::string algorithm(fields[1]);
+  if (algorithm[0] == '!') {
+    left_out_[key].insert(algorithm.substr(1));
     return fields.size() == 2;
   }
-  if (fields[1][0] != '?') {
-    algorithms_[fields[0]] = fields[1];
-    attempts_.erase(fields[0]);
+  if (algorithm[0] != '?') {
+    algorithms_[key] = algorithm;
+    attempts_.erase(key);
     return fields.size() == 2;
   }
   if (fields.size() < 6) return false;
-  if (fields[1] == "?") {
-    attempts_[fields[0]].erase(fields[4]);
+  const std::string start(fields[4]);
+  if (algorithm == "?") {
+    attempts_[key].erase(start);
     return true;
   }
-  Attempt& attempt = attempts_[fields[0]][fields[4]];
-  attempt = {fields[1].substr(1), fields[2], std::atoi(fields[3].c_str()),
-             static_cast<std::time_t>(std::atoll(fields[5].c_str()))};
+  // A number ends at the tab after it.
+  Attempt& attempt = attempts_[key][start];
+  attempt = {algorithm.substr(1), std::string(fields[2]), std::atoi(fields[3].data()),
+             static_cast<std::time_t>(std::atoll(fields[5].data()))};
   // Old files lack this field.
-  if (fields.size() > 6) attempt.lost = std::atoi(fields[6].c_str());
+  if (fields.size() > 6) attempt.lost = std::atoi(fields[6].data());
   return true;
 }
 
