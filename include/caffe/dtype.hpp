@@ -48,17 +48,22 @@ struct bfloat16 {
   CAFFE_HOST_DEVICE explicit operator double() const { return static_cast<float>(*this); }
 };
 
-#ifdef __CUDACC__
-// nvcc's front end has no _Float16: kernels use the GPU's instruction, and host code in the same
-// file calls functions of the library.
-CAFFE_EXPORT uint16_t Float16Bits(float value);
-CAFFE_EXPORT float Float16Value(uint16_t bits);
-
+// Integer arithmetic instead of instructions, which not every x86-64 processor has and which g++ 12
+// does not use for several elements at once: these loops are vectorized.
 inline float16::float16(float value) {
 #ifdef __CUDA_ARCH__
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
 #else
-  bits = Float16Bits(value);
+  const uint32_t word = std::bit_cast<uint32_t>(value), magnitude = word & 0x7fffffffu;
+  // The sum with a power of two whose last bit is the result's rounds to nearest even. Factors make
+  // numbers beyond the type infinite; below 2^-14 the last bit stays the same.
+  const uint32_t exponent = (word << 1) & 0xff000000u;
+  const uint32_t power = ((exponent < 0x71000000u ? 0x71000000u : exponent) >> 1) + 0x07800000u;
+  const float scaled = (std::bit_cast<float>(magnitude) * 0x1p+112f) * 0x1p-110f;
+  const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(power) + scaled);
+  const uint32_t number = ((sum >> 13) & 0x7c00u) + (sum & 0xfffu);
+  const uint32_t nan = 0x7e00u | ((word >> 13) & 0x3ffu);
+  bits = static_cast<uint16_t>(((word >> 16) & 0x8000u) | (magnitude > 0x7f800000u ? nan : number));
 #endif
 }
 inline float16::operator float() const {
@@ -67,25 +72,14 @@ inline float16::operator float() const {
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
   return value;
 #else
-  return Float16Value(bits);
+  const uint32_t word = uint32_t{bits} << 16, magnitude = word << 1;
+  // The factor corrects the exponent's bias, which grows so far that infinity and NaN stay so.
+  const float normal = std::bit_cast<float>((magnitude >> 4) + 0x70000000u) * 0x1p-112f;
+  const float subnormal = std::bit_cast<float>((magnitude >> 17) | 0x3f000000u) - 0.5f;
+  const float value = magnitude < 0x08000000u ? subnormal : normal;
+  return std::bit_cast<float>((word & 0x80000000u) | std::bit_cast<uint32_t>(value));
 #endif
 }
-#elif defined(__FLT16_MAX__)
-namespace internal {
-#if defined(__aarch64__) && !defined(__clang__)
-using Half = __fp16;  // g++ 12 has _Float16 for AArch64 in C only
-#else
-using Half = _Float16;
-#endif
-}  // namespace internal
-inline float16::float16(float value)
-    : bits(std::bit_cast<uint16_t>(static_cast<internal::Half>(value))) {}
-inline float16::operator float() const {
-  return static_cast<float>(std::bit_cast<internal::Half>(bits));
-}
-#else
-#error "this compiler has no _Float16; use g++ 12 or newer on x86-64 or Arm"
-#endif
 
 inline bfloat16::bfloat16(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -52,6 +53,42 @@ TEST(DTypeTest, Float16) {
   EXPECT_EQ(float16(1.0f + 3 * 0x1p-11f).bits, 0x3c02);  // half, even above
   EXPECT_EQ(float16(0x1p-24f).bits, 0x0001);             // the smallest subnormal
   EXPECT_TRUE(std::isnan(static_cast<float>(float16(std::nanf("")))));
+}
+
+TEST(DTypeTest, Float16KeepsSpecialValues) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(float16(infinity).bits, 0x7c00);
+  EXPECT_EQ(float16(-infinity).bits, 0xfc00);
+  EXPECT_EQ(float16(-0.0f).bits, 0x8000);
+  EXPECT_EQ(float16(std::numeric_limits<float>::max()).bits, 0x7c00);
+  EXPECT_EQ(float16(std::numeric_limits<float>::denorm_min()).bits, 0);
+  EXPECT_TRUE(std::isnan(static_cast<float>(float16(std::bit_cast<float>(0x7f800001u)))));
+  EXPECT_TRUE(std::isnan(static_cast<float>(float16(std::bit_cast<float>(0xffffffffu)))));
+}
+
+// The value of a finite number by the definition of IEEE 754: sign, exponent, fraction.
+double ValueOfHalf(uint32_t bits) {
+  const int exponent = static_cast<int>(bits >> 10 & 0x1f);
+  const int fraction = static_cast<int>(bits & 0x3ff) + (exponent > 0 ? 0x400 : 0);
+  const double magnitude = std::ldexp(fraction, std::max(exponent, 1) - 25);
+  return bits < 0x8000 ? magnitude : -magnitude;
+}
+
+// Between two neighbours, numbers go to the nearer one, and those in the middle to the even one.
+TEST(DTypeTest, EveryFloat16HasItsValueAndNeighboursRoundToIt) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    if ((bits & 0x7c00) == 0x7c00) continue;
+    const float value = static_cast<float>(std::bit_cast<float16>(static_cast<uint16_t>(bits)));
+    ASSERT_EQ(value, ValueOfHalf(bits));
+    ASSERT_EQ(float16(value).bits, bits);
+    // The number past the largest one would be 2^16.
+    const double next =
+        (bits & 0x7fff) == 0x7bff ? std::copysign(65536, value) : ValueOfHalf(bits + 1);
+    const auto middle = static_cast<float>((value + next) / 2);
+    ASSERT_EQ(float16(middle).bits, bits % 2 == 0 ? bits : bits + 1);
+    ASSERT_EQ(float16(std::nextafter(middle, value)).bits, bits);
+    ASSERT_EQ(float16(std::nextafter(middle, static_cast<float>(next))).bits, bits + 1);
+  }
 }
 
 TEST(DTypeTest, NamesAndSizes) {

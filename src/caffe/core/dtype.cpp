@@ -20,15 +20,4 @@ std::string_view Name(DType dtype) {
   return "?";
 }
 
-// For translation units compiled by nvcc, which has no _Float16.
-uint16_t Float16Bits(float value);
-float Float16Value(uint16_t bits);
-
-uint16_t Float16Bits(float value) {
-  return float16(value).bits;
-}
-float Float16Value(uint16_t bits) {
-  return static_cast<float>(std::bit_cast<float16>(bits));
-}
-
 }  // namespace caffe
