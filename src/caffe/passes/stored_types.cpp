@@ -35,8 +35,14 @@ std::set<const Value*> SideResults(Graph& graph) {
   return results;
 }
 
+// True if results cannot be more exact than the inputs: elements are moved, chosen or computed one
+// by one. A product's sums are float whatever its factors are.
+bool IsAsExactAsInputs(const Op& op) {
+  return op.is_view() || (op.numeric_rule() == NumericRule::kStorage && !op.makes_float());
+}
+
 // Class indexes above 256 are not exact in bfloat16, so labels stay float from their source on,
-// through ops that only move them.
+// through whatever lies between.
 void KeepLabelsExact(Graph& graph) {
   std::vector<Node*> nodes = graph.ScheduledNodes();
   std::reverse(nodes.begin(), nodes.end());
@@ -48,10 +54,12 @@ void KeepLabelsExact(Graph& graph) {
         node->inputs[i]->at_least_float = true;
       }
     }
-    const bool moves =
-        op.is_view() || op.As<ops::SliceOf>() != nullptr || op.As<ops::Concat>() != nullptr;
-    if (!moves || node->outputs[0] == nullptr || !node->outputs[0]->at_least_float) continue;
-    for (Value* input : node->inputs) input->at_least_float = true;
+    if (!IsAsExactAsInputs(op) || node->outputs.empty()) continue;
+    const Value* result = node->outputs[0];
+    if (result == nullptr || !result->at_least_float) continue;
+    for (Value* input : node->inputs) {
+      if (input != nullptr) input->at_least_float = true;
+    }
   }
 }
 
