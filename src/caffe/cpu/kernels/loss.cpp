@@ -43,15 +43,41 @@ void Softmax(const ops::Softmax& op, const KernelContext& ctx) {
   });
 }
 
+// dx = y (dy - dot), where dot is the sum of y dy.
+template <typename Y, typename DY, typename DX>
+inline CAFFE_FORCE_INLINE void SoftmaxGradOf(const Y* y, const DY* dy, int64_t classes,
+                                             int64_t step, DX* dx) {
+  const auto at = [](const auto* x, int64_t i)
+                      CAFFE_FORCE_INLINE { return static_cast<double>(x[i]); };
+  constexpr int64_t kSums = 16;  // at once, because an addition waits for the one before
+  double sums[kSums] = {}, dot = 0;
+  int64_t c = 0;
+  for (; c + kSums <= classes; c += kSums) {
+    for (int64_t k = 0; k < kSums; ++k) sums[k] += at(y, (c + k) * step) * at(dy, (c + k) * step);
+  }
+  for (; c < classes; ++c) dot += at(y, c * step) * at(dy, c * step);
+  for (const double sum : sums) dot += sum;
+  for (int64_t i = 0; i < classes; ++i)
+    dx[i * step] = DX(at(y, i * step) * (at(dy, i * step) - dot));
+}
+
+template <typename Y, typename DY, typename DX>
+CAFFE_CPU_CLONES void SoftmaxGradRow(const Y* y, const DY* dy, int64_t classes, int64_t step,
+                                     DX* dx) {
+  step == 1 ? SoftmaxGradOf(y, dy, classes, 1, dx) : SoftmaxGradOf(y, dy, classes, step, dx);
+}
+
 void SoftmaxGrad(const ops::SoftmaxGrad& op, const KernelContext& ctx) {
   const ClassView view(ctx.output(0).shape, op.axis);
-  const TensorView &y = ctx.input(0), &dy = ctx.input(1);
-  ForPositions(view, [&](int64_t at) {
-    const int64_t end = at + view.classes * view.inner;
-    double dot = 0;
-    for (int64_t i = at; i < end; i += view.inner) dot += ElementOf(y, i) * ElementOf(dy, i);
-    for (int64_t i = at; i < end; i += view.inner)
-      SetElement(ctx.output(0), i, ElementOf(y, i) * (ElementOf(dy, i) - dot));
+  VisitWide(ctx.input(0).dtype, [&]<typename Y>(TypeTag<Y>) {
+    VisitFloat(ctx.input(1).dtype, [&]<typename DY>(TypeTag<DY>) {
+      VisitFloat(ctx.output(0).dtype, [&]<typename DX>(TypeTag<DX>) {
+        ForPositions(view, [&](int64_t at) {
+          SoftmaxGradRow(ctx.input(0).as<const Y>() + at, ctx.input(1).as<const DY>() + at,
+                         view.classes, view.inner, ctx.output(0).as<DX>() + at);
+        });
+      });
+    });
   });
 }
 
