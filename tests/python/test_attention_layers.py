@@ -298,3 +298,30 @@ def test_a_mask_gets_no_gradient(write):
     net.blobs["y"].diff[...] = 1
     net.backward()
     assert (net.blobs["x3"].diff == 0).all() and (net.blobs["x2"].diff != 0).any()
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_a_context_has_a_gradient_without_a_loss(write, mask):
+    bottoms = 'bottom: "x" bottom: "c"' + (' bottom: "m"' if mask else "")
+    net = caffe.Net(write(f"""force_backward: true
+layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: 2 dim: 3 dim: 8 }} }} }}
+layer {{ name: "c" type: "Input" top: "c" input_param {{ shape {{ dim: 2 dim: 7 dim: 5 }} }} }}
+layer {{ name: "m" type: "DummyData" top: "m" dummy_data_param {{ shape {{ dim: 2 dim: 7 }} data_filler {{ value: 1 }} }} }}
+layer {{ name: "y" type: "MultiHeadAttention" {bottoms} top: "y" attention_param {{ num_heads: 2 weight_filler {{ type: "xavier" }} }} }}
+{"" if mask else 'layer { name: "rest" type: "Silence" bottom: "m" }'}"""), caffe.TRAIN)
+    draw = np.random.default_rng(3)
+    for name in ("x", "c"):
+        net.blobs[name].data[...] = draw.standard_normal(net.blobs[name].data.shape)
+    weights = draw.standard_normal(net.blobs["y"].data.shape)
+
+    def result():
+        return float((net.forward()["y"] * weights).sum())
+    result()
+    net.blobs["y"].diff[...] = weights
+    net.backward()
+    found, base = net.blobs["c"].diff[1, 4, 2].copy(), net.blobs["c"].data[1, 4, 2].copy()
+    ends = []
+    for step in (0.01, -0.01):
+        net.blobs["c"].data[1, 4, 2] = base + step
+        ends.append(result())
+    assert found == pytest.approx((ends[0] - ends[1]) / 0.02, abs=2e-3) and abs(found) > 0.01

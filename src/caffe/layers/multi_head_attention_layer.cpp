@@ -30,9 +30,8 @@ class MultiHeadAttentionLayer final : public AttentionBase {
   LayerTraits traits() const override {
     return {.min_bottoms = has_cache() ? 2 : 1, .max_bottoms = 3, .num_tops = 1};
   }
-  bool AllowForceBackward(int bottom) const override {
-    return bottom == 0 || (bottom == 1 && param().bottom_size() == 3);
-  }
+  // A mask's gradient is 0: a small change of a number hides or shows no row.
+  bool AllowForceBackward(int bottom) const override { return bottom == 0 || !has_cache(); }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
