@@ -156,3 +156,13 @@ def test_options_that_contradict_are_refused(run_layer, layer, message):
 def test_a_vector_has_no_channels(run_layer, kind):
     with pytest.raises(caffe.InvalidArgument, match="must have items and channels"):
         run_layer(bn("", kind), X[0, 0, :, 0])
+
+
+@pytest.mark.parametrize("kind", ["BatchNorm", "BN", "GroupNorm", "LayerNorm", "MVN", "Normalize", "RMSNorm", "SyncBN"])
+@pytest.mark.parametrize("eps", ["-1", "nan"])
+def test_eps_that_is_no_small_number_is_refused(write, kind, eps):
+    field = {"BatchNorm": "batch_norm", "BN": "bn", "GroupNorm": "group_norm", "LayerNorm": "layer_norm", "MVN": "mvn",
+             "Normalize": "norm", "RMSNorm": "rms_norm", "SyncBN": "bn"}[kind]
+    with pytest.raises(caffe.InvalidArgument, match=f"eps is {eps}; it is added to what is divided by"):
+        caffe.Net(write("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 3 dim: 3 } } }"
+                        f"layer {{ name: 'l' type: '{kind}' bottom: 'x' top: 'y' {field}_param {{ eps: {eps} }} }}"), caffe.TEST)

@@ -2,6 +2,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/layers/norm_eps.hpp"
 #include "caffe/ops/norm.hpp"
 
 namespace caffe {
@@ -14,6 +15,7 @@ class BatchNormLayer final : public Layer {
  public:
   explicit BatchNormLayer(const LayerParameter& param)
       : Layer(param), options_(param.batch_norm_param()) {
+    RequireEps(options_.eps());
     for (int i = 0; i < std::min(param.param_size(), 3); ++i) {
       Require(
           !param.param(i).has_lr_mult() || param.param(i).lr_mult() == 0 || has_scale_and_bias(),

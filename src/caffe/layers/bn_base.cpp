@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caffe/error.hpp"
+#include "caffe/layers/norm_eps.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/norm.hpp"
@@ -19,6 +20,7 @@ FillerParameter Constant(float value) {
 }  // namespace
 
 BNBase::BNBase(const LayerParameter& param) : Layer(param), options_(param.bn_param()) {
+  RequireEps(eps());
   const bool names_pspnet = options_.has_slope_filler() || options_.has_bias_filler() ||
                             options_.has_momentum() || options_.has_frozen();
   Require(!is_of_segnet() || !names_pspnet,

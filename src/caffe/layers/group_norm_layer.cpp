@@ -1,5 +1,6 @@
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/layers/norm_eps.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/row_norm.hpp"
@@ -13,6 +14,7 @@ class GroupNormLayer final : public Layer {
  public:
   explicit GroupNormLayer(const LayerParameter& param)
       : Layer(param), options_(param.group_norm_param()) {
+    RequireEps(options_.eps());
     Require(options_.affine() || !(options_.has_scale_filler() || options_.has_bias_filler()),
             "affine is false, but there is a filler for the scale or the bias; leave out one");
     Require(!is_by_channel() || !options_.has_num_groups(),

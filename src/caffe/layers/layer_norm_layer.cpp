@@ -1,6 +1,7 @@
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/broadcast_axes.hpp"
+#include "caffe/layers/norm_eps.hpp"
 #include "caffe/ops/row_norm.hpp"
 
 namespace caffe {
@@ -12,6 +13,7 @@ class LayerNormLayer final : public Layer {
  public:
   explicit LayerNormLayer(const LayerParameter& param)
       : Layer(param), options_(param.layer_norm_param()) {
+    RequireEps(options_.eps());
     Require(options_.affine() || !(options_.has_scale_filler() || options_.has_bias_filler()),
             "affine is false, but there is a filler for the scale or the bias; leave out one");
   }

@@ -1,5 +1,6 @@
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/layers/norm_eps.hpp"
 #include "caffe/ops/row_norm.hpp"
 
 namespace caffe {
@@ -9,7 +10,9 @@ namespace {
 // item.
 class MVNLayer final : public Layer {
  public:
-  explicit MVNLayer(const LayerParameter& param) : Layer(param), options_(param.mvn_param()) {}
+  explicit MVNLayer(const LayerParameter& param) : Layer(param), options_(param.mvn_param()) {
+    RequireEps(options_.eps());
+  }
 
   LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }
 

@@ -1,5 +1,6 @@
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/layers/norm_eps.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/row_norm.hpp"
 
@@ -11,7 +12,9 @@ namespace {
 class NormalizeLayer final : public Layer {
  public:
   explicit NormalizeLayer(const LayerParameter& param)
-      : Layer(param), options_(param.norm_param()) {}
+      : Layer(param), options_(param.norm_param()) {
+    RequireEps(options_.eps());
+  }
 
   LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }
 
