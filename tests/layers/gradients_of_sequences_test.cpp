@@ -8,20 +8,21 @@ void SequencesGradients(GradientCaseList& add) {
   // States are exposed, so that each pass begins with the same ones. As in Caffe, the final states
   // have no gradient, so they must not count.
   const auto recurrent = [&](const std::string& type, const std::string& name,
-                             const std::string& static_input) {
+                             const std::string& static_input,
+                             const std::string& options = "") {
     const bool is_lstm = type == "LSTM";
     add({type + name, "3x2x4" + static_input,
          StrCat("layer { name: 'l' type: '", type, "' bottom: 'x0' bottom: 'c0' ",
                 static_input.empty() ? "" : "bottom: 'x1' ", "bottom: 'c1' ",
                 is_lstm ? "bottom: 'c2' " : "", "top: 'y' top: 'h' ", is_lstm ? "top: 'c' " : "",
-                "recurrent_param { expose_hidden: true num_output: 3 ", kGaussian, "} } ",
+                "recurrent_param { expose_hidden: true num_output: 3 ", options, kGaussian, "} } ",
                 "layer { name: 's' type: 'Silence' bottom: 'h' ", is_lstm ? "bottom: 'c' }" : "}"),
          -1, 1, 0, is_lstm ? "3x2 1x2x3 1x2x3" : "3x2 1x2x3"})
         .classes = 2;
   };
   // Two layers in two directions, whose states have gradients, too.
   const auto stacked = [&](const std::string& type, const std::string& name,
-                           const std::string& static_input) {
+                           const std::string& static_input, const std::string& options = "") {
     const bool is_lstm = type == "LSTM";
     std::string bottoms;
     const std::string inputs = "3x2x4" + static_input + " 4x2x3" + (is_lstm ? " 4x2x3" : "");
@@ -31,7 +32,7 @@ void SequencesGradients(GradientCaseList& add) {
                 "top: 'y' top: 'h' ", is_lstm ? "top: 'c' " : "",
                 "recurrent_param { expose_hidden: true backprop_states: true num_layers: 2 "
                 "bidirectional: true num_output: 3 ",
-                kGaussian, "} }"),
+                options, kGaussian, "} }"),
          -1, 1, 0, "3x2"})
         .classes = 2;
   };
@@ -41,6 +42,8 @@ void SequencesGradients(GradientCaseList& add) {
     stacked(type, "Stacked", "");
     stacked(type, "StackedStatic", " 2x5");
   }
+  recurrent("GRU", "ResetAfter", "", "reset_after: true ");
+  stacked("GRU", "ResetAfterStackedStatic", " 2x5", "reset_after: true ");
   const auto projected = [&](const std::string& name, const std::string& inputs,
                              const std::string& options) {
     std::string bottoms;

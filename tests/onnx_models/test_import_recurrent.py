@@ -91,8 +91,7 @@ def test_lengths_that_are_all_steps():
 
 
 @pytest.mark.parametrize("kind, attributes, message", [
-    ("GRU", {"linear_before_reset": 1}, r"node 'n' \(GRU\): linear_before_reset = 1, as PyTorch and cuDNN have it; the layer applies the reset gate"),
-    ("LSTM", {"clip": 2.0}, "clip; the layer does not limit its gates"),
+    ("LSTM", {"clip": 2.0}, r"node 'n' \(LSTM\): clip; the layer does not limit its gates"),
     ("LSTM", {"input_forget": 1}, "input_forget"),
     ("RNN", {"activations": ["Relu"]}, "activations relu; the layer has tanh"),
 ])
@@ -129,13 +128,14 @@ def exported_module(torch, make, folder):
     return module
 
 
-def test_the_gru_of_pytorch_is_refused(tmp_path):
-    exported_module(pytest.importorskip("torch"), "GRU", tmp_path)
-    with pytest.raises(caffe.Unsupported, match="linear_before_reset = 1"):
-        caffe.onnx.import_model(tmp_path / "m.onnx")
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_a_reset_gate_after_the_product(direction):
+    result = caffe.onnx.import_model(recurrent_model("GRU", direction, linear_before_reset=1))
+    assert result.differences["y"] <= 1e-5 and passes_agree(result)
+    assert "reset_after: true" in str(result.net_parameter)
 
 
-@pytest.mark.parametrize("make", ["LSTM", "RNN"])
+@pytest.mark.parametrize("make", ["LSTM", "GRU", "RNN"])
 def test_modules_of_pytorch(make, tmp_path):
     torch = pytest.importorskip("torch")
     module = exported_module(torch, make, tmp_path)

@@ -76,13 +76,13 @@ def test_gradients_of_gates_are_clipped(write):
     assert abs(clipped).max() <= 0.001 * STEPS * ITEMS * 1.001 < abs(free).max() and abs(clipped).max() > 0
 
 
-def gru_steps(x, cont, weights, bias, z_weights, r_weights, n_weights, h):
+def gru_steps(x, cont, weights, bias, z_weights, r_weights, n_weights, h, fed_bias=None):
     outputs = []
     for inputs, goes_on in zip(x, cont):
         h = goes_on[:, None] * h
         z, r, n = np.split(inputs @ weights.T + bias, 3, axis=1)
         z, r = sigmoid(z + h @ z_weights.T), sigmoid(r + h @ r_weights.T)
-        n = np.tanh(n + (r * h) @ n_weights.T)
+        n = np.tanh(n + ((r * h) @ n_weights.T if fed_bias is None else r * (h @ n_weights.T + fed_bias)))
         h = (1 - z) * n + z * h
         outputs.append(h)
     return np.array(outputs)
@@ -99,6 +99,25 @@ def gru(bottoms, tops="top: 'y'", options=""):
 def test_gru(run_layer):
     y = run_layer(gru("bottom: 'x0' bottom: 'x1'"), X, CONT, params=GRU)["y"]
     assert y == pytest.approx(gru_steps(X, CONT, *GRU, ZERO), abs=1e-5)
+
+
+def test_gru_with_a_reset_gate_after_the_product(run_layer):
+    fed_bias = random(WIDTH)
+    y = run_layer(gru("bottom: 'x0' bottom: 'x1'", options="reset_after: true"), X, CONT, params=(*GRU, fed_bias))["y"]
+    assert y == pytest.approx(gru_steps(X, CONT, *GRU, ZERO, fed_bias), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "RNN"])
+def test_without_cont_sequences_begin_with_the_batch(run_layer, kind):
+    def layer(bottoms):
+        return f"""layer {{ name: 'l' type: '{kind}' bottom: 'x0' {bottoms} top: 'y' recurrent_param {{ num_output: {WIDTH}
+                   num_layers: 2 bidirectional: true weight_filler {{ type: 'uniform' min: -1 }} }} }}"""
+    caffe.set_random_seed(2)
+    alone = run_layer(layer(""), X)["y"]
+    cont = np.ones_like(CONT)
+    cont[0] = 0
+    caffe.set_random_seed(2)
+    assert run_layer(layer("bottom: 'x1'"), X, cont)["y"] == pytest.approx(alone, abs=1e-6) and abs(alone).max() > 0
 
 
 def test_gru_without_cont_begins_with_the_batch(run_layer):
@@ -126,7 +145,8 @@ def test_gru_with_a_static_input_and_exposed_state(run_layer):
     (lstm(bottoms="bottom: 'x0' bottom: 'x0'"), "bottom 1 has shape 12x5; it must be 12"),
     (gru("bottom: 'x0'", options="expose_hidden: true"), "takes at least 3 bottom"),
     (gru("bottom: 'x0' bottom: 'l'"), "bottom 'l'"),
-    (lstm().replace("Lstm", "LSTM").replace("lstm_param", "recurrent_param").replace("batch_size: 3", ""), "takes at least 2 bottom"),
+    (lstm("", bottoms="bottom: 'x0'").replace("Lstm", "LSTM").replace("lstm_param", "recurrent_param")
+     .replace("batch_size: 3", "reset_after: true"), "reset_after is true, but only GRU has a reset gate"),
     (gru("bottom: 'x0'", options="num_layers: 0"), "num_layers is 0; it must be from 1 to 1000"),
     (gru("bottom: 'x0'", options="num_layers: 1001"), "num_layers is 1001"),
     (gru("bottom: 'x0'", options="backprop_states: true"), "backprop_states is true, but no states are bottoms and tops; set expose_hidden"),
@@ -281,3 +301,10 @@ def test_more_steps_than_were_unrolled(run_layer):
     x = RANDOM.standard_normal((20000, 1, 1))
     y = run_layer(gru("bottom: 'x0'"), x, params=(random(3 * WIDTH, 1), *GRU[1:]))["y"]
     assert y.shape == (20000, 1, WIDTH) and np.isfinite(y).all()
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_batch_without_items(run_layer, kind):
+    layer = f"layer {{ name: 'l' type: '{kind}' bottom: 'x0' bottom: 'x1' top: 'y' recurrent_param {{ num_output: 2 }} }}"
+    with pytest.raises(caffe.Error):  # never the end of the process
+        run_layer(layer, np.zeros((2, 0, 3)), np.zeros((2, 0)))

@@ -66,6 +66,17 @@ void AddRecurrenceCases(std::vector<OpCase>* cases) {
     add("GruStepsGradAlone" + suffix, ops::GruStepsGrad{sizes},
         {w, w, w, none, none, x.rows, gate, gate, wide, x.rows},
         {x.rows, x.rows, x.rows, x.rows, x.rows});
+    const CaseOperand bias = T({sizes.width});
+    add("GruResetAfterSteps" + suffix, ops::GruResetAfterSteps{sizes},
+        {x.Gates(3), w, w, w, x.cont, x.state, bias}, {x.rows, wide, wide, wide, wide, x.state});
+    add("GruResetAfterStepsAlone" + suffix, ops::GruResetAfterSteps{sizes},
+        {x.Gates(3), w, w, w, none, none, bias}, {x.rows});
+    add("GruResetAfterStepsGrad" + suffix, ops::GruResetAfterStepsGrad{sizes},
+        {w, w, w, x.cont, x.state, x.rows, gate, gate, wide, wide, x.rows, x.state},
+        {x.rows, x.rows, x.rows, x.rows, x.rows, x.state});
+    add("GruResetAfterStepsGradAlone" + suffix, ops::GruResetAfterStepsGrad{sizes},
+        {w, w, w, none, none, x.rows, gate, gate, wide, wide, x.rows},
+        {x.rows, x.rows, x.rows, x.rows, x.rows});
     add("RnnSteps" + suffix, ops::RnnSteps{sizes}, {x.Gates(1), w, x.cont, x.state},
         {x.rows, x.state});
     add("RnnStepsAlone" + suffix, ops::RnnSteps{sizes}, {x.Gates(1), w}, {x.rows});

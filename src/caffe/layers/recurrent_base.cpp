@@ -62,6 +62,8 @@ LayerTraits RecurrentBase::traits() const {
 std::vector<Shape> RecurrentBase::InferTopShapes(const std::vector<Shape>& bottoms) const {
   Require(can_project() || options().projection_size() == 0, "projection_size is ",
           options().projection_size(), ", but only LSTM has projections; leave it out");
+  Require(can_reset_after() || !options().reset_after(),
+          "reset_after is true, but only GRU has a reset gate; leave it out");
   const Shape& x = bottoms[0];
   Require(x.num_axes() >= 2, "bottom 0 has shape ", x, "; it must be T x N x ...");
   Require(x[0] > 0, "bottom 0 has shape ", x, "; there must be a step in time");

@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// Bottoms: x (T,N,...), cont (T,N) (0 at the start of a sequence), optionally x_static (N,...),
+// Bottoms: x (T,N,...), optionally cont (T,N) (0 at the start of a sequence) and x_static (N,...),
 // then with expose_hidden the initial states (P,N,D each). Tops: the output (T,N,D), or (T,N,2D) in
 // two directions, then with expose_hidden the final states. P is the number of parts: layers times
 // directions. Without expose_hidden, states are carried to the next pass, except from the last step
@@ -73,13 +73,14 @@ class RecurrentBase : public Layer {
 
   const RecurrentParameter& options() const { return options_; }
   virtual bool can_project() const { return false; }
+  virtual bool can_reset_after() const { return false; }
   int64_t width() const { return options().num_output(); }
   int64_t output_width() const {
     return options().projection_size() > 0 ? int64_t{options().projection_size()} : width();
   }
   bool exposes_states() const { return options().expose_hidden(); }
   // Without cont, all sequences start with the batch, and no state is carried to the next pass.
-  virtual bool has_cont() const { return true; }
+  virtual bool has_cont() const { return param().bottom_size() > 1 || exposes_states(); }
   virtual bool has_static_input() const {
     return param().bottom_size() == 3 + (exposes_states() ? num_states() : 0);
   }

@@ -100,6 +100,38 @@ struct GruStepsGrad : Recurrence {
   }
 };
 
+// GRU whose reset gate comes after the product, as in cuDNN and PyTorch.
+// (products, weights_z, weights_r, weights_n, cont, h0, bias) -> (h, z, r, n, fed, h_last):
+//   z and r as those of GruSteps,  fed = h' weights_n^T + bias
+//   n = tanh(products_n + r fed),  h = n + z (h' - n)
+// bias is (D), everything else as for GruSteps.
+struct GruResetAfterSteps : Recurrence {
+  static constexpr std::string_view kName = "GruResetAfterSteps";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kProducts, kWeights, kCont = kWeights + 3, kH0, kBias };
+  enum Output { kH, kGates, kFed = kGates + 3, kHLast };
+  static constexpr OperandSet kExactInputs = {kCont, kH0};
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
+    return ProductFlops(3);
+  }
+};
+
+// (weights_z, weights_r, weights_n, cont, h0, h, z, r, n, fed, dh, dh_last)
+//   -> (dz, dr, dn, dfed, hidden, dh0)
+// dz, dr and dn are the gradients of the three parts of products. dfed is that of fed, so that the
+// gradient of weights_n is dfed^T hidden.
+struct GruResetAfterStepsGrad : Recurrence {
+  static constexpr std::string_view kName = "GruResetAfterStepsGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kWeights, kCont = kWeights + 3, kH0, kH, kGates, kFed = kGates + 3, kDh, kDhLast };
+  enum Output { kDGates, kDFed = kDGates + 3, kHidden, kDh0 };
+  static constexpr OperandSet kExactInputs = {kCont,      kH0,  kGates, kGates + 1,
+                                              kGates + 2, kFed, kDhLast};
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
+    return ProductFlops(3);
+  }
+};
+
 // (products, weights, cont, h0) -> (h, h_last):  h = tanh(products + h' weights^T)
 struct RnnSteps : Recurrence {
   static constexpr std::string_view kName = "RnnSteps";

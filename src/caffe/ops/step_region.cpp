@@ -106,7 +106,8 @@ StepTensor StepRegion::InWorkspace(const OperandDesc& desc, int64_t copies) {
 
 StepTensor StepRegion::Input(int input) const {
   const OperandDesc& all = request_.inputs[input];
-  const OperandDesc rows = Rows(all.count() / (sizes_.steps * sizes_.items), all.dtype);
+  const int64_t all_rows = std::max<int64_t>(sizes_.steps * sizes_.items, 1);
+  const OperandDesc rows = Rows(all.count() / all_rows, all.dtype);
   return {rows, [=, sizes = sizes_, back = is_gradient_](const KernelContext& ctx, int64_t i) {
             return PartAt(ctx.input(input), rows, StepOf(sizes, back, i));
           }};

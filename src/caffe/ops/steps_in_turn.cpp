@@ -201,6 +201,80 @@ KernelOrRefusal MakeGruGradInTurn(const GruStepsGrad& op, const KernelRequest& r
   return step.Finish();
 }
 
+KernelOrRefusal MakeGruResetAfterInTurn(const GruResetAfterSteps& op,
+                                        const KernelRequest& request) {
+  StepOps ops(op, /*is_gradient=*/false, request);
+  StepRegion& step = ops.step;
+  const int64_t width = op.width;
+  const StepTensor h = step.Output(op.kH, width, ops.type);
+  const Place products = step.Reads(step.Input(op.kProducts), ops.type);
+  const Place hidden = ops.Hidden(h, op.kH0, step.Reads(step.Cont(op.kCont), ops.wide));
+  const Place wide_hidden = ops.Wide(Cast{}, {hidden});
+  const auto part = [&](int i) {
+    return ops.Result(SliceOf{.axis = 1, .offset = i * width}, {products}, width, ops.type);
+  };
+  const auto save = [&](Place x, int output) {
+    step.Add(Cast{}, {x}, {step.Writes(step.Output(output, width, ops.wide), ops.wide)});
+    return x;
+  };
+  const auto gate = [&](int i) {
+    const Place inputs = ops.GateInputs(part(i), hidden, op.kWeights + i, width);
+    return save(ops.Wide(Sigmoid{}, {inputs}), op.kGates + i);
+  };
+  const Place z = gate(0), r = gate(1);
+  const Place biases = ops.Result(Tile{.axis = 0, .tiles = op.items},
+                                  {step.Reads(step.Whole(op.kBias), ops.type)}, width, ops.type);
+  const Place fed = save(ops.GateInputs(biases, hidden, op.kWeights + 2, width), op.kFed);
+  const Place inputs =
+      ops.Wide(EltwiseSum{}, {ops.Wide(Cast{}, {part(2)}), ops.Wide(EltwiseProd{}, {r, fed})});
+  const Place n = save(ops.Wide(Tanh{}, {inputs}), op.kGates + 2);
+  const Place difference = ops.Wide(EltwiseSum{.coefficients = {1, -1}}, {wide_hidden, n});
+  const Place kept = ops.Wide(EltwiseProd{}, {z, difference});
+  step.Add(Cast{}, {ops.Wide(EltwiseSum{}, {n, kept})}, {step.Writes(h, ops.type)});
+  step.KeepLast(h, op.kHLast);
+  return step.Finish();
+}
+
+KernelOrRefusal MakeGruResetAfterGradInTurn(const GruResetAfterStepsGrad& op,
+                                            const KernelRequest& request) {
+  StepOps ops(op, /*is_gradient=*/true, request);
+  StepRegion& step = ops.step;
+  const int64_t width = op.width;
+  const auto [dh_read, dh_written] = step.Carried(width, ops.wide, op.kDhLast);
+  const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
+  const Place hidden = ops.Hidden(step.Input(op.kH), op.kH0, cont);
+  const Place wide_hidden = ops.Wide(Cast{}, {hidden});
+  const auto saved = [&](int input) { return step.Reads(step.Input(input), ops.wide); };
+  const Place z = saved(op.kGates), r = saved(op.kGates + 1), n = saved(op.kGates + 2);
+  const Place fed = saved(op.kFed);
+  const auto product = [&](Place a, Place b) { return ops.Wide(EltwiseProd{}, {a, b}); };
+  const auto difference = [&](Place a, Place b) {
+    return ops.Wide(EltwiseSum{.coefficients = {1, -1}}, {a, b});
+  };
+  const auto store = [&](Place x, int output) {
+    const Place to = step.Writes(step.Output(output, width, ops.type), ops.type);
+    step.Add(Cast{}, {x}, {to});
+    return to;
+  };
+  // Returns what reaches h' through a product, and stores the product's gradient as `output`.
+  const auto back = [&](Place d, int output, int weights) {
+    return ops.TimesBack(store(d, output), op.kWeights + weights, width, width);
+  };
+  store(hidden, op.kHidden);
+  const Place dh = ops.SumOfGradients(op.kDh, dh_read);
+  const Place kept = product(dh, z);
+  const Place dn = ops.Wide(TanhGrad{}, {n, difference(dh, kept)});
+  store(dn, op.kDGates + 2);
+  const Place dz = ops.Wide(SigmoidGrad{}, {z, product(dh, difference(wide_hidden, n))});
+  const Place dr = ops.Wide(SigmoidGrad{}, {r, product(dn, fed)});
+  const Place dhidden =
+      ops.Wide(EltwiseSum{}, {kept, back(dz, op.kDGates, 0), back(dr, op.kDGates + 1, 1),
+                              back(product(dn, r), op.kDFed, 2)});
+  step.Add(kScaleItems, {dhidden, cont}, {step.Writes(dh_written, ops.wide)});
+  step.KeepLast(dh_written, op.kDh0);
+  return step.Finish();
+}
+
 KernelOrRefusal MakeRnnInTurn(const RnnSteps& op, const KernelRequest& request) {
   StepOps ops(op, /*is_gradient=*/false, request);
   StepRegion& step = ops.step;

@@ -13,6 +13,10 @@ CAFFE_EXPORT KernelOrRefusal MakeLstmGradInTurn(const LstmStepsGrad& op,
 CAFFE_EXPORT KernelOrRefusal MakeGruInTurn(const GruSteps& op, const KernelRequest& request);
 CAFFE_EXPORT KernelOrRefusal MakeGruGradInTurn(const GruStepsGrad& op,
                                                const KernelRequest& request);
+CAFFE_EXPORT KernelOrRefusal MakeGruResetAfterInTurn(const GruResetAfterSteps& op,
+                                                     const KernelRequest& request);
+CAFFE_EXPORT KernelOrRefusal MakeGruResetAfterGradInTurn(const GruResetAfterStepsGrad& op,
+                                                         const KernelRequest& request);
 CAFFE_EXPORT KernelOrRefusal MakeRnnInTurn(const RnnSteps& op, const KernelRequest& request);
 CAFFE_EXPORT KernelOrRefusal MakeRnnGradInTurn(const RnnStepsGrad& op,
                                                const KernelRequest& request);

@@ -131,13 +131,18 @@ def rnn(layer, onnx):
 
 @writes("GRU")
 def gru(layer, onnx):
-    recurrence = Recurrence(layer, onnx, layer.shape[:2], layer.param.recurrent_param, states=1, own=3)
+    options = layer.param.recurrent_param
+    recurrence = Recurrence(layer, onnx, layer.shape[:2], options, states=1, own=4 if options.reset_after else 3)
 
     def step(onnx, product, states, weights):
         hidden = states[0]
         z, r, n = onnx.split(product, 1, [recurrence.width] * 3)
         z, r = (onnx.op("Sigmoid", _fed_back(onnx, gate, hidden, recurrent)) for gate, recurrent in zip((z, r), weights))
-        n = onnx.op("Tanh", _fed_back(onnx, n, onnx.op("Mul", r, hidden), weights[2]))
+        if options.reset_after:
+            fed = onnx.op("Gemm", hidden, weights[2], weights[3], transB=1)
+            n = onnx.op("Tanh", onnx.op("Add", n, onnx.op("Mul", r, fed)))
+        else:
+            n = onnx.op("Tanh", _fed_back(onnx, n, onnx.op("Mul", r, hidden), weights[2]))
         h = onnx.op("Add", n, onnx.op("Mul", z, onnx.op("Sub", hidden, n)))
         return [h], h
     return recurrence.run(step)

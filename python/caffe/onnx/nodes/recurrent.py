@@ -25,10 +25,11 @@ class _Recurrent:
         node.require(self.weights.shape[:2] == self.recurrent.shape[:2] == (self.directions, gates * self.width),
                      f"weights of shapes {self.weights.shape} and {self.recurrent.shape} for {self.directions} directions")
         biases = node.weights(3, "biases") if node.has(3) else np.zeros((self.directions, 2 * gates * self.width), np.float32)
-        self.biases = biases.reshape(self.directions, 2, gates * self.width).sum(1)
+        self.both_biases = biases.reshape(self.directions, 2, gates * self.width)
+        self.biases = self.both_biases.sum(1)
 
-    def write(self, kind, blobs, states):
-        """Writes the layer. states: for each the index of the input that holds the initial one, and of the output for the last one."""
+    def write(self, kind, blobs, states, **options):
+        """Writes the layer, with these options. states: for each the index of the input that holds the initial one, and of the output for the last one."""
         node = self.node
         used = [index < len(node.outputs) and node.is_read(node.outputs[index]) for index in range(1 + len(states))]
         shows = any(used[1:]) or any(node.has(index) and np.any(node.constant(index) != 0) for index, _ in states)
@@ -45,7 +46,7 @@ class _Recurrent:
                 bottoms.append(node.blob_of(index) if node.has(index) else node.hold(zeros, f"state{index}"))
                 tops.append(node.outputs[output] if used[output] else self.node.scratch(f"last{output}"))
         node.layer(kind, bottoms=bottoms, tops=tops, blobs=blobs, recurrent_param={
-            "num_output": self.width, "bidirectional": self.directions == 2 or None, "expose_hidden": shows or None})
+            "num_output": self.width, "bidirectional": self.directions == 2 or None, "expose_hidden": shows or None, **options})
         unread = [top for k, top in enumerate(tops) if not used[k]]
         if unread:
             node.layer("Silence", bottoms=unread, tops=[])
@@ -85,12 +86,13 @@ def lstm(node):
 @reads("GRU")
 def gru(node):
     recurrent = _Recurrent(node, 3, ["sigmoid", "tanh"])
-    node.require(not node.get("linear_before_reset", 0), "linear_before_reset = 1, as PyTorch and cuDNN have it; the layer applies the "
-                 "reset gate before the product")
-    blobs = []
-    for weights, biases, fed_back in zip(recurrent.weights, recurrent.biases, recurrent.recurrent):
-        blobs += [weights, biases, *np.split(fed_back, 3)]
-    recurrent.write("GRU", blobs, [(5, 1)])
+    width, resets_after, blobs = recurrent.width, bool(node.get("linear_before_reset", 0)), []
+    for weights, (of_inputs, of_states), fed_back in zip(recurrent.weights, recurrent.both_biases, recurrent.recurrent):
+        apart = 2 * width if resets_after else 3 * width  # from there on the second bias is within the reset gate's factor
+        blobs += [weights, np.concatenate([of_inputs[:apart] + of_states[:apart], of_inputs[apart:]]), *np.split(fed_back, 3)]
+        if resets_after:
+            blobs.append(of_states[apart:])
+    recurrent.write("GRU", blobs, [(5, 1)], reset_after=resets_after or None)
 
 
 @reads("RNN")

@@ -1,6 +1,7 @@
 // All steps of GRU, as those of LSTM.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "caffe/cpu/kernels/step_rows.hpp"
 #include "caffe/cpu/kernels/vector_math.hpp"
@@ -28,6 +29,22 @@ CAFFE_CPU_CLONES void ResetRow(const A* r, const X* hidden, int64_t count, X* fa
 template <typename T, typename A, typename X>
 CAFFE_CPU_CLONES void UpdateRow(const A* z, const A* n, const X* hidden, int64_t count, T* h) {
   for (int64_t d = 0; d < count; ++d) h[d] = T(n[d] + z[d] * (static_cast<A>(hidden[d]) - n[d]));
+}
+
+// fed = products + r fed
+template <typename T, typename A>
+CAFFE_CPU_CLONES void ResetRowAfter(const A* r, const T* products, int64_t count, A* fed) {
+  for (int64_t d = 0; d < count; ++d) fed[d] = static_cast<A>(products[d]) + r[d] * fed[d];
+}
+
+// The gradients of r's input and of fed, from that of n's input.
+template <typename A>
+CAFFE_CPU_CLONES void BackAfter(const A* r, const A* fed, const A* dn, int64_t count, A* dr,
+                                A* dfed) {
+  for (int64_t d = 0; d < count; ++d) {
+    dfed[d] = dn[d] * r[d];
+    dr[d] = dfed[d] * fed[d] * (A(1) - r[d]);
+  }
 }
 
 template <typename T, typename X>
@@ -239,6 +256,154 @@ class Backward {
       through_;
 };
 
+template <typename T, typename X>
+class ResetAfter {
+ public:
+  using A = Accum<T>;
+  using Op = ops::GruResetAfterSteps;
+
+  explicit ResetAfter(const Op& op)
+      : op_(op),
+        product_{3 * op.width, op.width},
+        packed_(memory_.Add<X>(product_.packed())),
+        hidden_(memory_.Add<X>(op.items * op.width)),
+        sums_(memory_.Add<A>(op.items * product_.row())) {}
+
+  size_t workspace_bytes() const { return memory_.bytes(); }
+
+  void Run(const KernelContext& ctx) const {
+    const int64_t width = op_.width;
+    X* packed = WorkspaceAt<X>(ctx, packed_);
+    product_.Clear(packed);
+    for (int i = 0; i < 3; ++i) {
+      product_.PackByThreads(ctx.input(Op::kWeights + i).as<const T>(), width, width, 1, width, 0,
+                             i * width, packed);
+    }
+    ParallelFor(op_.items, 1, [&](int64_t begin, int64_t end) { RunItems(ctx, begin, end); });
+  }
+
+ private:
+  void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
+    const int64_t width = op_.width;
+    const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
+    const T* const bias = ctx.input(Op::kBias).as<const T>();
+    X* hidden = WorkspaceAt<X>(ctx, hidden_);
+    A* sums = WorkspaceAt<A>(ctx, sums_);
+    for (int64_t i = 0; i < op_.steps; ++i) {
+      for (int64_t n = begin; n < end; ++n)
+        rows.Hidden(ctx.output(Op::kH).as<T>(), i, n, hidden + n * width, nullptr);
+      product_.Multiply(hidden + begin * width, end - begin, WorkspaceAt<X>(ctx, packed_),
+                        sums + begin * product_.row());
+      for (int64_t n = begin; n < end; ++n) {
+        const T* products = rows.template In<T>(Op::kProducts, i, n, 3 * width);
+        A *gates = sums + n * product_.row(), *fed = gates + 2 * width;
+        const auto save = [&](const A* row, int output) {
+          if (A* saved = rows.template Out<A>(output, i, n, width)) ConvertRow(row, width, saved);
+        };
+        AddRow(products, 2 * width, gates);
+        Sigmoids(width, gates);
+        save(gates, Op::kGates);
+        save(gates + width, Op::kGates + 1);
+        AddRow(bias, width, fed);
+        save(fed, Op::kFed);
+        ResetRowAfter(gates + width, products + 2 * width, width, fed);
+        Tanh(fed, width, A(1), fed);
+        save(fed, Op::kGates + 2);
+        UpdateRow(gates, fed, hidden + n * width, width, rows.template Out<T>(Op::kH, i, n, width));
+      }
+    }
+    for (int64_t n = begin; n < end; ++n) {
+      StoreState<A>(ctx, Op::kHLast, n, width,
+                    rows.template Out<T>(Op::kH, op_.steps - 1, n, width));
+    }
+  }
+
+  const Op op_;
+  const RowProduct<X> product_;
+  WorkspaceLayout memory_;
+  const size_t packed_, hidden_, sums_;
+};
+
+template <typename T, typename X>
+class ResetAfterBackward {
+ public:
+  using A = Accum<T>;
+  using Op = ops::GruResetAfterStepsGrad;
+
+  explicit ResetAfterBackward(const Op& op)
+      : op_(op),
+        product_{op.width, 3 * op.width},
+        packed_(memory_.Add<X>(product_.packed())),
+        hidden_(memory_.Add<X>(op.items * op.width)),
+        factors_(memory_.Add<X>(op.items * 3 * op.width)),
+        dh_(memory_.Add<A>(op.items * op.width)),
+        dgates_(memory_.Add<A>(op.items * 4 * op.width)),
+        through_(memory_.Add<A>(op.items * product_.row())) {}
+
+  size_t workspace_bytes() const { return memory_.bytes(); }
+
+  void Run(const KernelContext& ctx) const {
+    const int64_t width = op_.width;
+    X* packed = WorkspaceAt<X>(ctx, packed_);
+    product_.Clear(packed);
+    for (int i = 0; i < 3; ++i) {
+      product_.PackByThreads(ctx.input(Op::kWeights + i).as<const T>(), width, width, width, 1,
+                             i * width, 0, packed);
+    }
+    ParallelFor(op_.items, 1, [&](int64_t begin, int64_t end) { RunItems(ctx, begin, end); });
+  }
+
+ private:
+  void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
+    const int64_t width = op_.width;
+    const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
+    A *all_dh = WorkspaceAt<A>(ctx, dh_), *through = WorkspaceAt<A>(ctx, through_);
+    for (int64_t n = begin; n < end; ++n) LoadState(ctx, Op::kDhLast, n, width, all_dh + n * width);
+    for (int64_t i = op_.steps; i-- > 0;) {
+      for (int64_t n = begin; n < end; ++n) BeginStep(ctx, rows, i, n);
+      product_.Multiply(WorkspaceAt<X>(ctx, factors_) + begin * 3 * width, end - begin,
+                        WorkspaceAt<X>(ctx, packed_), through + begin * product_.row());
+      for (int64_t n = begin; n < end; ++n) {
+        A* dh = all_dh + n * width;
+        AddRow(through + n * product_.row(), width, dh);
+        ScaleBy(rows.Cont(i, n), width, dh);
+      }
+    }
+    for (int64_t n = begin; n < end; ++n)
+      StoreState<T>(ctx, Op::kDh0, n, width, all_dh + n * width);
+  }
+
+  // Gradients of the gates' inputs and of fed, which are also the factors of what reaches h'.
+  void BeginStep(const KernelContext& ctx, const StepRows<T, X>& rows, int64_t i, int64_t n) const {
+    const int64_t width = op_.width;
+    const auto gate = [&](int which) {
+      return rows.template In<A>(Op::kGates + which, i, n, width);
+    };
+    X* hidden = WorkspaceAt<X>(ctx, hidden_) + n * width;
+    A *dh = WorkspaceAt<A>(ctx, dh_) + n * width,
+      *dgates = WorkspaceAt<A>(ctx, dgates_) + n * 4 * width;
+    rows.Hidden(ctx.input(Op::kH).as<const T>(), i, n, hidden,
+                rows.template Out<T>(Op::kHidden, i, n, width));
+    if (const T* dy = rows.template In<T>(Op::kDh, i, n, width)) AddRow(dy, width, dh);
+    BackRows<A, X>{gate(0), gate(1), gate(2), hidden, dh, dgates + 3 * width, dgates}.Begin(width);
+    BackAfter(gate(1), rows.template In<A>(Op::kFed, i, n, width), dgates + 3 * width, width,
+              dgates + width, dgates + 2 * width);
+    X* factors = WorkspaceAt<X>(ctx, factors_) + n * 3 * width;
+    for (const auto& [row, output] :
+         {std::pair{0, Op::kDGates + 0}, {1, Op::kDGates + 1}, {2, Op::kDFed + 0}}) {
+      ScaleRow(dgates + row * width, width, A(1), factors + row * width,
+               rows.template Out<T>(output, i, n, width));
+    }
+    if (T* dn = rows.template Out<T>(Op::kDGates + 2, i, n, width))
+      ConvertRow(dgates + 3 * width, width, dn);
+  }
+
+  const Op op_;
+  const RowProduct<X> product_;
+  WorkspaceLayout memory_;
+  const size_t packed_, hidden_, factors_, dh_, dgates_, through_;
+};
+
 static KernelOrRefusal MakeForward(const ops::GruSteps& op, const KernelRequest& request) {
   using Op = ops::GruSteps;
   return MakeSteps<Forward>(op, request, {Op::kGates, Op::kGates + 1, Op::kGates + 2, Op::kHLast});
@@ -247,6 +412,22 @@ static KernelOrRefusal MakeBackward(const ops::GruStepsGrad& op, const KernelReq
   return MakeSteps<Backward>(op, request, {});
 }
 
+static KernelOrRefusal MakeResetAfter(const ops::GruResetAfterSteps& op,
+                                      const KernelRequest& request) {
+  using Op = ops::GruResetAfterSteps;
+  return MakeSteps<ResetAfter>(op, request,
+                               {Op::kGates, Op::kGates + 1, Op::kGates + 2, Op::kFed, Op::kHLast});
+}
+static KernelOrRefusal MakeResetAfterBackward(const ops::GruResetAfterStepsGrad& op,
+                                              const KernelRequest& request) {
+  return MakeSteps<ResetAfterBackward>(op, request, {});
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::GruResetAfterSteps, "gru-reset-after-rows",
+                              KernelRank::kBest, MakeResetAfter);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::GruResetAfterStepsGrad,
+                              "gru-reset-after-grad-rows", KernelRank::kBest,
+                              MakeResetAfterBackward);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::GruSteps, "gru-rows", KernelRank::kBest,
                               MakeForward);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::GruStepsGrad, "gru-grad-rows",

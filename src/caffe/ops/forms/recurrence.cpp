@@ -7,6 +7,7 @@ namespace caffe::ops {
 
 CAFFE_FIELDS(LstmSteps, steps, items, width, reverse, projection)
 CAFFE_FIELDS(GruSteps, steps, items, width, reverse, projection)
+CAFFE_FIELDS(GruResetAfterSteps, steps, items, width, reverse, projection)
 CAFFE_FIELDS(RnnSteps, steps, items, width, reverse, projection)
 
 // Validates an operand of `count` numbers in any floating-point type.
@@ -22,17 +23,18 @@ static void IsRowsOfData(const OperandCheck& check, const TensorDesc& operand, i
   check.IsData(operand);
 }
 
-// Inputs: products of `gates` numbers for each unit, then `matrices` weights, cont, and `states`;
-// the first state is h. Outputs: h, `saved` tensors that inference does not need, and the states.
+// Inputs: products of `gates` numbers for each unit, then `matrices` weights, cont, `states`, of
+// which the first is h, and `others`. Outputs: h, `saved` tensors that inference does not need, and
+// the states.
 static void CheckSteps(const Recurrence& op, const OperandCheck& check, int64_t gates, int matrices,
-                       int states) {
+                       int states, int others = 0) {
   for (const int64_t size : {op.steps, op.items, op.width})
     Require(size >= 1 && size <= kMostPlaces, "a recurrence has a size of ", size);
   Require(op.items <= kMostPlaces / op.steps && op.width <= kMostPlaces / (gates * op.items),
           "a recurrence of ", op.Attributes(), " is too large");
   Require(op.projection >= 0 && op.projection < op.width, "a recurrence of width ", op.width,
           " is projected to ", op.projection);
-  const int most = 1 + matrices + 1 + states + (op.projection > 0 ? 1 : 0);
+  const int most = 1 + matrices + 1 + states + (op.projection > 0 ? 1 : 0) + others;
   Require(check.num_inputs() <= static_cast<size_t>(most), "a recurrence has ", check.num_inputs(),
           " inputs");
   const int64_t rows = op.steps * op.items;
@@ -61,6 +63,11 @@ static void CheckOperands(const GruSteps& op, const OperandCheck& check) {
   HasNoProjection(op);
   CheckSteps(op, check, 3, 3, 1);
 }
+static void CheckOperands(const GruResetAfterSteps& op, const OperandCheck& check) {
+  HasNoProjection(op);
+  CheckSteps(op, check, 3, 3, 1, 1);
+  IsRows(check.input(GruResetAfterSteps::kBias), op.width);
+}
 static void CheckOperands(const RnnSteps& op, const OperandCheck& check) {
   HasNoProjection(op);
   CheckSteps(op, check, 1, 1, 1);
@@ -68,6 +75,7 @@ static void CheckOperands(const RnnSteps& op, const OperandCheck& check) {
 
 CAFFE_REGISTER_OP_FORM(LstmSteps);
 CAFFE_REGISTER_OP_FORM(GruSteps);
+CAFFE_REGISTER_OP_FORM(GruResetAfterSteps);
 CAFFE_REGISTER_OP_FORM(RnnSteps);
 
 }  // namespace caffe::ops
