@@ -20,6 +20,8 @@ void ShapesGradients(GradientCaseList& add) {
   add(Layer1("Flatten", "2x3x2", "Flatten", ""));
   add(Layer1("Reshape", "2x3x2", "Reshape", "reshape_param { shape { dim: 0 dim: -1 } }"));
   add(Layer1("Softmax", "3x4x2", "Softmax", ""));
+  add(Layer1("LogSoftmax", "3x4x2", "LogSoftmax", ""));
+  add(Layer1("LogSoftmaxOfLastAxis", "3x4", "LogSoftmax", "softmax_param { axis: -1 }"));
   add(Layer1("SoftmaxAxis0", "3x4", "Softmax", "softmax_param { axis: 0 }"));
   add({"Silence", "2x3",
        "layer { name: 'a' type: 'TanH' bottom: 'x0' top: 'y' } "

@@ -152,6 +152,8 @@ CASES = {
         one_layer("LSTM", 4, "recurrent_param { num_output: 5 projection_size: 3 expose_hidden: true }", "yhc")),
     "GRU in both directions with states": (
         [(4, 2, 3), (4, 2), (2, 2, 5)], one_layer("GRU", 3, "recurrent_param { num_output: 5 bidirectional: true expose_hidden: true }", "yh")),
+    "GRU with a reset gate after the product": (
+        [(4, 2, 3), (4, 2)], one_layer("GRU", 2, "recurrent_param { num_output: 5 reset_after: true num_layers: 2 bidirectional: true }")),
     "GRU in both directions without cont": ([(1, 2, 3)], one_layer("GRU", 1, "recurrent_param { num_output: 5 bidirectional: true }")),
     "GroupNorm": ([(2, 6, 4, 5)], one_layer("GroupNorm", 1, "group_norm_param { num_groups: 3 }")),
     "GroupNorm without scale": ([(2, 6, 7)], one_layer("GroupNorm", 1, "group_norm_param { num_groups: 2 affine: false eps: 0.1 }")),
@@ -174,6 +176,8 @@ CASES = {
     "LayerScale": ([(2, 3, 4)], one_layer("LayerScale", 1)),
     "PatchEmbed": ([(2, 3, 4, 6)], one_layer("PatchEmbed", 1, "patch_embed_param { num_output: 5 patch_size: 2 }")),
     "Softplus": ([(2, 3)], one_layer("Softplus", 1)),
+    "LogSoftmax": ([(2, 3, 4)], one_layer("LogSoftmax", 1)),
+    "LogSoftmax of the last axis": ([(2, 3, 4)], one_layer("LogSoftmax", 1, "softmax_param { axis: -1 }")),
     **{f"{kind} {name}": (shapes, one_layer(kind, len(shapes), f"attention_param {{ {options} }}")) for kind, name, shapes, options in (
         ("Attention", "of one head", [(2, 3, 8), (2, 5, 8), (2, 5, 6)], ""),
         ("Attention", "with a mask", [(2, 3, 8), (2, 5, 8), (2, 5, 6), (2, 5)], "num_heads: 2"),

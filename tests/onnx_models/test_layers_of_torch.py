@@ -10,6 +10,7 @@ CASES = {  # module, layer, shape of the input
     "InstanceNorm": (lambda: torch.nn.InstanceNorm2d(6), "type: 'InstanceNorm' group_norm_param { affine: false }", (2, 6, 4, 5)),
     "InstanceNorm with scale": (lambda: torch.nn.InstanceNorm2d(6, affine=True), "type: 'InstanceNorm'", (2, 6, 4, 5)),
     "PixelShuffle": (lambda: torch.nn.PixelShuffle(3), "type: 'PixelShuffle' pixel_shuffle_param { upscale_factor: 3 }", (2, 18, 2, 3)),
+    "LogSoftmax": (lambda: torch.nn.LogSoftmax(1), "type: 'LogSoftmax'", (2, 6, 3)),
     "Softplus": (torch.nn.Softplus, "type: 'Softplus'", (2, 6)),
 }
 

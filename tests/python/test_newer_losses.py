@@ -79,3 +79,54 @@ def test_weighted_losses_do_not_overflow(run_layer):
 def test_what_does_not_fit_is_refused(run_layer, kind, options, shapes, message):
     with pytest.raises(caffe.InvalidArgument, match=message):
         loss_of(run_layer, kind, *map(np.zeros, shapes), options)
+
+
+LOGITS = np.array([[50, 0, -50], [100, 0, -100], [1, 2, 3]], np.float64)
+
+
+def log_softmax(x):
+    return x - x.max(-1, keepdims=True) - np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("types", ["FLOAT", "BFLOAT16", "FLOAT16"])
+def test_distillation_from_large_scores(write, types):
+    """Where Softmax and Log overflow: a probability of 0 has no logarithm."""
+    targets = np.array([[0.7, 0.2, 0.1]] * 3)
+    text = "".join(f"default_{way}_{what}: {types}\n" for way in ("forward", "backward") for what in ("type", "math"))
+    net = caffe.Net(write(text + """force_backward: true
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 3 } } }
+layer { name: "t" type: "Input" top: "t" input_param { shape { dim: 3 dim: 3 } } }
+layer { name: "log" type: "LogSoftmax" bottom: "x" top: "log" }
+layer { name: "loss" type: "KLDivLoss" bottom: "log" bottom: "t" top: "loss" }"""), caffe.TRAIN)
+    net.blobs["x"].data[...], net.blobs["t"].data[...] = LOGITS, targets
+    wanted = (targets * (np.log(targets) - log_softmax(LOGITS))).sum() / 3
+    tolerance = 1e-5 if types == "FLOAT" else 1e-2
+    assert net.forward()["loss"] == pytest.approx(wanted, rel=tolerance)
+    net.backward()
+    assert net.blobs["x"].diff == pytest.approx((np.exp(log_softmax(LOGITS)) - targets) / 3, abs=tolerance)
+
+
+def ctc(options="", lengths=(4, 2, 0), labels=(2, 2, 1)):
+    return f"""force_backward: true
+layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: 4 dim: 3 dim: 5 }} }} }}
+layer {{ name: "lengths" type: "Input" top: "lengths" input_param {{ shape {{ dim: 3 }} }} }}
+layer {{ name: "counts" type: "Input" top: "counts" input_param {{ shape {{ dim: 3 }} }} }}
+layer {{ name: "labels" type: "Input" top: "labels" input_param {{ shape {{ dim: 2 dim: 3 }} }} }}
+layer {{ name: "loss" type: "CTCLoss" bottom: "x" bottom: "lengths" bottom: "counts" bottom: "labels" top: "loss" ctc_loss_param {{ {options} }} }}"""
+
+
+def test_ctc_leaves_out_sequences_that_are_too_short(write):
+    def loss(options, lengths):
+        net = caffe.Net(write(ctc(options)), caffe.TRAIN)
+        net.blobs["x"].data[...] = np.random.default_rng(4).standard_normal((4, 3, 5))
+        net.blobs["lengths"].data[...], net.blobs["counts"].data[...] = lengths, (2, 2, 1)
+        net.blobs["labels"].data[...] = [[1, 3, 0], [2, 3, 0]]  # equal ones need a blank between them: 3 steps
+        value = net.forward()["loss"].copy()
+        net.backward()
+        return value, net.blobs["x"].diff.copy()
+    with pytest.raises(caffe.InvalidArgument, match="sequence 1 has 2 time steps after output_delay; its 2 labels need at least 3; give "
+                       "fewer labels, or set zero_infinity"):
+        loss("", (4, 2, 0))
+    alone, gradient = loss("", (4, 0, 0))
+    value, with_short = loss("zero_infinity: true", (4, 2, 0))
+    assert value == alone > 0 and (with_short == gradient).all() and not with_short[:, 1:].any() and with_short[:, 0].any()

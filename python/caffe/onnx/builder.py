@@ -120,12 +120,12 @@ class Builder:
             return tensor
         return self.op("Pad", tensor, self.integers([*begins, *ends]), self.constant(value), mode="constant")
 
-    def softmax(self, tensor, axis, shape):
-        """Softmax along one axis of a tensor of this shape. Before opset 13, ONNX's Softmax normalizes over all axes from `axis` on."""
+    def softmax(self, tensor, axis, shape, kind="Softmax"):
+        """Softmax or LogSoftmax along one axis of a tensor of this shape. Before opset 13 ONNX normalizes over all axes from `axis` on."""
         if self.opset >= 13 or all(extent == 1 for extent in shape[axis + 1:]):
-            return self.op("Softmax", tensor, axis=axis)
+            return self.op(kind, tensor, axis=axis)
         order = [k for k in range(len(shape)) if k != axis] + [axis]
-        turned = self.op("Softmax", self.op("Transpose", tensor, perm=order), axis=len(shape) - 1)
+        turned = self.op(kind, self.op("Transpose", tensor, perm=order), axis=len(shape) - 1)
         return self.op("Transpose", turned, perm=[order.index(k) for k in range(len(shape))])
 
     # The model.

@@ -5,7 +5,7 @@ from .._caffe import Unsupported
 
 # Layers whose tops come from outside: they become inputs of the model.
 SOURCES = {"AnnotatedData", "Data", "DenseImageData", "DummyData", "HDF5Data", "ImageData", "ImageLabelmapData", "ImageSegData",
-           "Input", "MemoryData", "VideoData", "WindowData"}
+           "Input", "MemoryData", "Tokens", "VideoData", "WindowData"}
 
 _WRITERS = {}
 _LEFT_OUT = {}

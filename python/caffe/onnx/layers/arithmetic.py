@@ -124,9 +124,9 @@ def reduction(layer, onnx):
     return onnx.scaled(onnx.over_axes(kind, layer.bottom, axes, keepdims=0), options.coeff)
 
 
-@writes("Softmax")
+@writes("Softmax", "LogSoftmax")
 def softmax(layer, onnx):
-    return onnx.softmax(layer.bottom, layer.axis(layer.param.softmax_param.axis), layer.shape)
+    return onnx.softmax(layer.bottom, layer.axis(layer.param.softmax_param.axis), layer.shape, layer.type)
 
 
 @writes("ArgMax")

@@ -171,8 +171,4 @@ def softmax(node):
     newer = node.source.proto.opset_import[0].version >= 13
     axis = node.axis(node.get("axis", -1 if newer else 1))
     node.require(newer or all(extent == 1 for extent in node.shape()[axis + 1:]), "a softmax over several axes")
-    if node.operator == "Softmax":
-        node.layer("Softmax", softmax_param={"axis": axis})
-        return
-    node.layer("Softmax", tops=[node.scratch("softmax")], softmax_param={"axis": axis})
-    node.layer("Log", bottoms=[node.scratch("softmax")])
+    node.layer(node.operator, softmax_param={"axis": axis})
