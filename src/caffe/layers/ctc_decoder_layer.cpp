@@ -89,8 +89,8 @@ class CTCDecoderLayer final : public Layer {
         continue;
       }
       const double length = values[n];
-      Require(length >= 1 && length <= static_cast<double>(steps) && length == std::round(length),
-              "the length ", length, " of sequence ", n, " must be a whole number in 1..", steps);
+      Require(length >= 0 && length <= static_cast<double>(steps) && length == std::round(length),
+              "the length ", length, " of sequence ", n, " must be a whole number in 0..", steps);
       lengths[n] = static_cast<int64_t>(length);
     }
     return lengths;

@@ -217,11 +217,13 @@ class CTCLossLayer final : public LossLayer {
   static void Run(const CTCLossParameter& options, int blank, const KernelContext& ctx) {
     const Shape& shape = ctx.input(0).shape;
     std::vector<Sequence> sequences = Sequences(ctx, blank);
-    for (int64_t n = 0; n < shape[1]; ++n) Check(&sequences[n], n, shape[2], blank, options);
+    std::vector<bool> learns(shape[1]);
+    for (int64_t n = 0; n < shape[1]; ++n)
+      learns[n] = Learns(&sequences[n], n, shape[2], blank, options);
     if (ctx.has_output(1)) std::memset(ctx.output(1).data, 0, ctx.output(1).bytes());
     std::vector<double> losses(shape[1]);
     ForEachItem(shape[1], [&](int64_t n) {
-      if (sequences[n].length > 0) losses[n] = Learn(options, sequences[n], blank, n, ctx);
+      if (learns[n]) losses[n] = Learn(options, sequences[n], blank, n, ctx);
     });
     double loss = 0;
     for (const double one : losses) loss += one;
@@ -229,8 +231,9 @@ class CTCLossLayer final : public LossLayer {
     CopyTensor({{ctx.output(0).shape, DType::kDouble, Layout::kPlain}, &loss}, ctx.output(0));
   }
 
-  static void Check(Sequence* sequence, int64_t n, int64_t classes, int blank,
-                    const CTCLossParameter& options) {
+  // Checks and completes a sequence. Returns false if its loss is 0 without a computation.
+  static bool Learns(Sequence* sequence, int64_t n, int64_t classes, int blank,
+                     const CTCLossParameter& options) {
     std::vector<int>& labels = sequence->labels;
     for (const int label : labels) {
       Require(label != blank, "label ", label, " of sequence ", n, " is the blank; it must be ",
@@ -239,14 +242,17 @@ class CTCLossLayer final : public LossLayer {
     if (options.preprocess_collapse_repeated()) {
       labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
     }
-    int64_t needed = static_cast<int64_t>(labels.size());
+    auto needed = static_cast<int64_t>(labels.size());
     for (size_t i = 1; options.ctc_merge_repeated() && i < labels.size(); ++i) {
       needed += labels[i] == labels[i - 1];  // equal labels need a blank in between
     }
+    needed = std::max<int64_t>(needed, 1);
     const int64_t steps = sequence->length - options.output_delay();
-    Require(sequence->length == 0 || steps >= std::max<int64_t>(needed, 1), "sequence ", n, " has ",
+    const bool fits = steps >= needed;
+    Require(fits || sequence->length == 0 || options.zero_infinity(), "sequence ", n, " has ",
             steps, " time steps after output_delay; its ", labels.size(), " labels need at least ",
-            std::max<int64_t>(needed, 1));
+            needed, "; give fewer labels, or set zero_infinity, which leaves such sequences out");
+    return fits;
   }
 
   // Returns the sequence's loss; writes its gradient divided by the number of sequences. A sequence
@@ -270,6 +276,7 @@ class CTCLossLayer final : public LossLayer {
     const Alignments alignments(path, steps,
                                 [&](int64_t t, int64_t c) { return log_y[t * classes + c]; });
     const double log_of_all = alignments.LogOfAll();
+    if (log_of_all == kLogZero && options.zero_infinity()) return 0;
     if (log_of_all == kLogZero || !ctx.has_output(1)) return -log_of_all;
     const double factor = 1 / static_cast<double>(count);
     for (int64_t t = 0; t < steps; ++t) {
