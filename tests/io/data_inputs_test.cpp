@@ -74,6 +74,13 @@ TEST(DataInputsTest, AssumesWhatTheOptionsSay) {
   EXPECT_EQ(net.layer(1).input_param().shape(0).dim(0), 50);
 }
 
+TEST(DataInputsTest, AssumesTheLengthOfTokens) {
+  NetParameter net = NetOf(
+      "layer { name: 'd' type: 'Tokens' top: 'now' top: 'next' tokens_param { source: '/no/such/a' "
+      "batch_size: 4 length: 9 } }");
+  EXPECT_THAT(ReplaceMissingData(&net), ElementsAre(HasSubstr("assumed now=4,9 next=4,9")));
+}
+
 TEST(DataInputsTest, KnowsTheOptionsThatSetASize) {
   const auto dims = [](const std::string& options) {
     return DimsByOptions(

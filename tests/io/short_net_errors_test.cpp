@@ -109,7 +109,8 @@ TEST_F(ShortNetErrorsTest, BlocksThatAreNotThere) {
   ExpectError("block { name: 'residual' layer { } }\nuse { block: 'residul' name: 'u' }", "2:7",
               "there is no block 'residul'; did you mean 'residual'?");
   ExpectError("use { block: 'c' }", "1:7", "define it before its use, or include the file");
-  ExpectError("use { name: 'c' }", "1:1", "this use names no block");
+  ExpectError("use { }", "1:1", "this use names no block; write use");
+  ExpectError("use { blok: 'b' name: 'c' }", "1:7", "this use names no block, but has 'blok'");
   ExpectError(block + "use: 3", "3:1", "write use { block:");
   ExpectError(block + block, "3:1", "block 'b' is there twice, first at " + Path() + ":1:1");
 }
@@ -200,6 +201,10 @@ TEST_F(ShortNetErrorsTest, UnknownReferences) {
     EXPECT_THAT(error, HasSubstr("; used at " + Path() + ":3:1\n")) << layer;
   };
   fails("loss_weight: $widht", "there is no $widht in block 'b'; did you mean $width?");
+  ExpectError(
+      "block { name: 'a' argument { name: 'x' default: $y } argument { name: 'y' default: 1 } "
+      "layer { name: '$x' type: 'ReLU' } } use { block: 'a' name: 'u' }",
+      "1:49", "$y has no value here, because argument 'y' comes later; put it first");
   fails("name: '${widht}x'", "there is no $widht");
   fails("name: '$(widht)'", "there is no $widht");
   ExpectError("block { name: 'b' layer { name: 'a$' } }", "1:33",

@@ -42,7 +42,11 @@ TEST(ExpressionLayerTest, ErrorsShowThePlace) {
   const WrongFormula cases[] = {
       {line, "unknown function 'sigmod'; did you mean 'sigmoid'?", line, "    ^"},
       {"quux(x)", "unknown function 'quux'; docs/expressions.md lists them", "quux(x)", "^"},
-      {"x * w", "unknown name 'w'; the bottoms are x", "x * w", "    ^"},
+      {"x * w",
+       "unknown name 'w'; here the bottoms are x, and expression_param { name } gives other names",
+       "x * w", "    ^"},
+      {"sum(x, dim=1)", "unknown argument 'dim'; reductions have axis, as in axis=1",
+       "sum(x, dim=1)", "       ^"},
       {"x * sigmoid", "'sigmoid' is a function; write its arguments in parentheses", "x * sigmoid",
        "    ^"},
       {"", "the formula is empty; write one, as in 'x * sigmoid(x)'", "", "^"},

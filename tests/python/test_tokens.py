@@ -99,11 +99,13 @@ def test_a_byte_order_mark_is_no_token():
     (lambda: import_text(["none.txt"], "x"), "none.txt"),
     (lambda: import_text(["empty.txt"], "x"), "the texts are empty"),
     (lambda: import_text(["latin.txt"], "x"), r"latin.txt: is not text in utf-8: .*b'\\xe9'.*--encoding"),
+    (lambda: import_text(["play.txt"], "x", encoding="utf-16"), "play.txt: is not text in utf-16: UTF-16 stream does not start with BOM; give"),
+    (lambda: import_text(["taken"], "x"), "taken: is not a file, and texts are read twice; write the text to one"),
     (lambda: import_text(["play.txt"], "x", encoding="klingon"), "encoding 'klingon' is unknown"),
     (lambda: import_text(["play.txt"], "taken"), "taken: already exists"),
     (lambda: import_text(["play.txt"], "x", share=1e-9), "leaves nothing for one of both parts"),
     (lambda: import_text(["play.txt"], "x", tokenizer="taken"), "taken: holds no tokenizer"),
-    (lambda: import_text(["play.txt"], "x", tokenizer="words"), "words: cannot open"),
+    (lambda: import_text(["play.txt"], "x", tokenizer="words"), "words: cannot open: .*; a tokenizer is one of characters, bytes, bpe, sentencepiece, or such a file"),
 ])
 def test_what_cannot_be_imported(make, error, tmp_path):
     (tmp_path / "taken").mkdir()

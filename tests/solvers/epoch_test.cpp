@@ -177,8 +177,9 @@ TEST_F(EpochTest, SaysWhyTheLastBatchDoesNotFit) {
       "reshape_param { shape { dim: 5 dim: 3 } }",
       "test", param.mutable_net_param()->add_layer());
   Solver solver(param);
-  EXPECT_THAT(ErrorText<InvalidArgument>([&] { solver.TestAll(); }),
-              HasSubstr("the last batch of the test has 3 of 5 records"));
+  EXPECT_THAT(
+      ErrorText<InvalidArgument>([&] { solver.TestAll(); }),
+      HasSubstr("the test's last batch, of 3 records (a net that needs 5 needs a batch_size that"));
 }
 
 // A net that does not report its number of records is not tested, as in Caffe, unless the solver

@@ -46,13 +46,15 @@ def _blocks(texts, encoding):
     """The texts in pieces that end where a line ends, if lines are not longer than a block. Newlines stay as they are."""
     encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # which skips a byte order mark
     for path in texts:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InvalidArgument(f"{path}: is not a file, and texts are read twice; write the text to one")
         try:
             with open(path, encoding=encoding, newline="") as file:
                 while block := file.read(_BLOCK):
                     yield block + file.readline(_BLOCK)
-        except UnicodeDecodeError as error:
-            raise IoError(f"{path}: is not text in {encoding.removesuffix('-sig')}: {error.reason} ({error.object[error.start:error.end]!r}); give its "
-                          "--encoding, such as latin-1") from None
+        except UnicodeError as error:
+            wrong = f"{error.reason} ({error.object[error.start:error.end]!r})" if isinstance(error, UnicodeDecodeError) else str(error)
+            raise IoError(f"{path}: is not text in {encoding.removesuffix('-sig')}: {wrong}; give its --encoding, such as latin-1") from None
         except LookupError:
             raise InvalidArgument(f"encoding '{encoding}' is unknown; give a name as Python knows it, such as utf-8") from None
 

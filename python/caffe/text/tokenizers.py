@@ -192,7 +192,7 @@ def open_tokenizer(path):
 
 def _kinds_of_file(path):
     if not path.is_file():
-        raise IoError(f"{path}: cannot open: No such file or directory")
+        raise IoError(f"{path}: cannot open: No such file or directory; a tokenizer is one of {', '.join(KINDS)}, or such a file")
     return [kind for kind in KINDS.values() if path.name == kind.file or path.suffix == Path(kind.file).suffix == ".model"]
 
 

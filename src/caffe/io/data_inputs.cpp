@@ -132,6 +132,12 @@ BlobDims DimsByOptions(const LayerParameter& layer) {
   const Message* options = FileOptions(layer);
   if (options == nullptr || layer.top_size() == 0 || layer.top_size() > 2) return {};
   const int64_t batch = NumberIn(*options, "batch_size");
+  if (layer.has_tokens_param()) {
+    const int64_t length = layer.tokens_param().length();
+    BlobDims dims;
+    for (const std::string& top : layer.top()) dims[top] = {batch, length};
+    return batch > 0 && length > 0 ? dims : BlobDims();
+  }
   const Size size = SizeOfImages(layer, *options);
   if (batch <= 0 || size.height <= 0 || size.width <= 0) return {};
   const int64_t channels = layer.transform_param().force_gray() ? 1 : 3;

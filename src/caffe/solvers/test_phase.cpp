@@ -157,12 +157,10 @@ std::vector<double> TestPhase::RunBatch(const TestNet& test, uint64_t batch, flo
   if (!test.epoch || records == test.epoch->batch_size) {
     *loss = net.Forward(test.start.batches + batch);
   } else {
-    WithContext(
-        StrCat("solver: the last batch of the test has ", records, " of ", test.epoch->batch_size,
-               " records, because each is scored once where test_iter is not given; choose "
-               "a batch_size that divides ",
-               test.epoch->records, ", or give test_iter"),
-        [&] { *loss = net.Forward(test.start.batches + batch); });
+    WithContext(StrCat("solver: the test's last batch, of ", records, " records (a net that needs ",
+                       test.epoch->batch_size, " needs a batch_size that divides ",
+                       test.epoch->records, ", or test_iter)"),
+                [&] { *loss = net.Forward(test.start.batches + batch); });
   }
   return TestRecord(*loss, *test.net);
 }

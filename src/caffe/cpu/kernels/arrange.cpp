@@ -126,7 +126,8 @@ int64_t RowAt(const TensorView& index, int64_t i, int64_t rows) {
     return static_cast<double>(index.as<const T>()[i]);
   });
   Require(value >= 0 && value < static_cast<double>(rows), "index ", value, " at position ", i,
-          " is outside 0..", rows - 1);
+          " is outside 0..", rows - 1, "; the table of weights has ", rows,
+          " rows (embed_param { input_dim })");
   return static_cast<int64_t>(value);
 }
 

@@ -173,8 +173,13 @@ void NetExpander::AddBlock(const Field& field) {
 
 const Block& NetExpander::BlockOf(const Field& field, const Scope& scope) const {
   const Field* named = Find(field.fields, "block");
-  RequireAt(field.name.place, named != nullptr,
-            "this use names no block; write use { block: \"...\" name: \"...\" }");
+  if (named == nullptr) {
+    const bool is_empty = field.fields.empty();
+    throw Mistake{is_empty ? field.name.place : field.fields[0].name.place,
+                  StrCat("this use names no block",
+                         is_empty ? "" : StrCat(", but has '", field.fields[0].name.text, "'"),
+                         "; write use { block: \"...\" name: \"...\" }")};
+  }
   const std::string name = scope.TextOf(*named);
   const auto found = blocks_.find(name);
   if (found != blocks_.end()) return found->second;

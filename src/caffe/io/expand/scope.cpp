@@ -125,6 +125,8 @@ Tokens Scope::ValueOf(const Token& name) const {
   std::vector<std::string> known = {"in", "out", "index"};
   std::string listed;
   for (const Block::Argument& argument : block->arguments) {
+    RequireAt(name.place, argument.name.text != name.text, "$", name.text,
+              " has no value here, because argument '", name.text, "' comes later; put it first");
     known.push_back(argument.name.text);
     listed += "$" + argument.name.text + ", ";
   }

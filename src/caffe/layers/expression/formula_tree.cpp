@@ -234,7 +234,11 @@ class FormulaParser {
     if (name == kFormulaPi) return Add({.at = at, .number = std::numbers::pi});
     if (FindFormulaFunction(name) != nullptr || IsFormulaReduction(name))
       Fail(at, StrCat("'", name, "' is a function; write its arguments in parentheses"));
-    Fail(at, StrCat("unknown name '", Printable(name), "'; the bottoms are ", JoinByComma(names_)));
+    if (text().compare(at_, 1, "=") == 0 && text().compare(at_, 2, "==") != 0)
+      Fail(at,
+           StrCat("unknown argument '", Printable(name), "'; reductions have axis, as in axis=1"));
+    Fail(at, StrCat("unknown name '", Printable(name), "'; here the bottoms are ",
+                    JoinByComma(names_), ", and expression_param { name } gives other names"));
   }
 
   int Call(const std::string& name, size_t at) {
