@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes text with the net of this folder.
 
-    sample.py WEIGHTS [--start "In the beginning"] [--characters 400] [--temperature 0.8] [--seed 1]
+    sample.py WEIGHTS [--tokenizer FOLDER] [--start "In the beginning"] [--characters 400] [--temperature 0.8] [--seed 1]
 """
 import argparse
 from pathlib import Path
@@ -41,11 +41,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("weights")
     parser.add_argument("--start", default="In the beginning")
+    parser.add_argument("--tokenizer", default=FOLDER, help="folder with the text's characters.json (default: this one)")
     parser.add_argument("--characters", type=int, default=400)
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    tokenizer, draw = open_tokenizer(FOLDER), np.random.default_rng(options.seed)
+    if not options.start:
+        parser.error("--start is empty; give at least one character")
+    tokenizer, draw = open_tokenizer(options.tokenizer), np.random.default_rng(options.seed)
     reader = Reader(options.weights)
     numbers = list(tokenizer.encode(options.start))
     for _ in range(options.characters):
