@@ -11,8 +11,10 @@ def _input(*tops):
 
 
 def recurrent(kind, steps, items, width, layers=1, both=False):
-    """An LSTM or GRU from `width` numbers to as many units, and the mean of its outputs as loss."""
+    """PyTorch's LSTM or GRU from `width` numbers to as many units, and the mean of its outputs as loss."""
     options = f"num_output: {width} num_layers: {layers} bidirectional: {str(both).lower()} {_WEIGHTS}"
+    if kind == "GRU":
+        options += " reset_after: true"
     return ("force_backward: true\n" + _input(("x", (steps, items, width)), ("cont", (steps, items)))
             + f"layer {{ name: 'rnn' type: '{kind}' bottom: 'x' bottom: 'cont' top: 'y' recurrent_param {{ {options} }} }}\n"
             + "layer { name: 'loss' type: 'Reduction' bottom: 'y' top: 'loss' loss_weight: 1 reduction_param { operation: MEAN } }\n")

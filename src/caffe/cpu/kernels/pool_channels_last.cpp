@@ -271,6 +271,10 @@ void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   ForEachWindow(op.geometry, {op.geometry, x.shape[3], DType::kFloat}, x, y,
                 [&](const Places& pixels, int64_t size, int64_t from, int64_t to) {
+                  if (size == 1 && pixels.rows * pixels.columns == 1) {
+                    std::copy_n(x.as<const T>() + from, pixels.channels, y.as<T>() + to);
+                    return;
+                  }
                   MeanOfWindow(x.as<const T>() + from, pixels, 1.0f / static_cast<float>(size),
                                y.as<T>() + to);
                 });
@@ -344,6 +348,14 @@ void AvePoolGrad(const ops::AvePoolGrad& op, const float* shares, const KernelCo
   const int64_t outputs = dy.shape[3];
   ForEachPixel(op.geometry, {op.geometry, dx.shape[3], DType::kFloat}, dy, dx,
                [&](const Places& windows, int64_t first, int64_t from, int64_t to) {
+                 if (windows.rows <= 0 || windows.columns <= 0) {
+                   std::fill_n(dx.as<T>() + to, windows.channels, T(0.0F));
+                   return;
+                 }
+                 if (windows.rows * windows.columns == 1 && shares[first] == 1) {
+                   std::copy_n(dy.as<const T>() + from, windows.channels, dx.as<T>() + to);
+                   return;
+                 }
                  MeanGradOfPixel(dy.as<const T>() + from, windows, shares + first, outputs,
                                  dx.as<T>() + to);
                });
