@@ -56,6 +56,14 @@ class StepOps {
                                  {dy, step.Reads(step.Whole(weights), type)}, columns, type);
     return Result(Cast{}, {product}, columns, wide);
   }
+  Place Product(Place a, Place b) { return Wide(EltwiseProd{}, {a, b}); }
+  Place Difference(Place a, Place b) { return Wide(EltwiseSum{.coefficients = {1, -1}}, {a, b}); }
+  // Stores a result of the width; returns it as it is stored.
+  Place Store(Place x, int output, DType as) {
+    const Place to = step.Writes(step.Output(output, sizes_.width, as), as);
+    step.Add(Cast{}, {x}, {to});
+    return to;
+  }
   // The gradient of h in the wide type: from its readers outside, and from the step after it.
   Place SumOfGradients(int dh, const StepTensor& carried) {
     const Place from_step = step.Reads(carried, wide);
@@ -149,15 +157,13 @@ KernelOrRefusal MakeGruInTurn(const GruSteps& op, const KernelRequest& request) 
     const Place x =
         ops.Result(SliceOf{.axis = 1, .offset = i * width}, {products}, width, ops.type);
     const Place y = ops.Wide(std::move(function), {ops.GateInputs(x, fed, op.kWeights + i, width)});
-    step.Add(Cast{}, {y}, {step.Writes(step.Output(op.kGates + i, width, ops.wide), ops.wide)});
+    ops.Store(y, op.kGates + i, ops.wide);
     return y;
   };
   const Place z = gate(0, Sigmoid{}, hidden), r = gate(1, Sigmoid{}, hidden);
-  const Place reset =
-      ops.Result(Cast{}, {ops.Wide(EltwiseProd{}, {r, wide_hidden})}, width, ops.type);
+  const Place reset = ops.Result(Cast{}, {ops.Product(r, wide_hidden)}, width, ops.type);
   const Place n = gate(2, Tanh{}, reset);
-  const Place difference = ops.Wide(EltwiseSum{.coefficients = {1, -1}}, {wide_hidden, n});
-  const Place kept = ops.Wide(EltwiseProd{}, {z, difference});
+  const Place kept = ops.Product(z, ops.Difference(wide_hidden, n));
   step.Add(Cast{}, {ops.Wide(EltwiseSum{}, {n, kept})}, {step.Writes(h, ops.type)});
   step.KeepLast(h, op.kHLast);
   return step.Finish();
@@ -174,28 +180,19 @@ KernelOrRefusal MakeGruGradInTurn(const GruStepsGrad& op, const KernelRequest& r
   std::array<Place, 3> gates;
   for (int i = 0; i < 3; ++i) gates[i] = step.Reads(step.Input(op.kGates + i), ops.wide);
   const auto [z, r, n] = gates;
-  const auto product = [&](Place a, Place b) { return ops.Wide(EltwiseProd{}, {a, b}); };
-  const auto difference = [&](Place a, Place b) {
-    return ops.Wide(EltwiseSum{.coefficients = {1, -1}}, {a, b});
-  };
-  const auto store = [&](Place x, int output) {
-    const Place to = step.Writes(step.Output(output, width, ops.type), ops.type);
-    step.Add(Cast{}, {x}, {to});
-    return to;
-  };
   // Stores the gradient of a gate's input, and returns that of what was fed back to it.
   const auto back = [&](int i, Op function, Place dgate) {
-    const Place d = store(ops.Wide(std::move(function), {gates[i], dgate}), op.kDGates + i);
-    return ops.TimesBack(d, op.kWeights + i, width, width);
+    const Place d = ops.Wide(std::move(function), {gates[i], dgate});
+    return ops.TimesBack(ops.Store(d, op.kDGates + i, ops.type), op.kWeights + i, width, width);
   };
-  store(hidden, op.kHidden);
-  store(product(r, wide_hidden), op.kReset);
+  ops.Store(hidden, op.kHidden, ops.type);
+  ops.Store(ops.Product(r, wide_hidden), op.kReset, ops.type);
   const Place dh = ops.SumOfGradients(op.kDh, dh_read);
-  const Place kept = product(dh, z);
-  const Place dreset = back(2, TanhGrad{}, difference(dh, kept));
-  const Place from_z = back(0, SigmoidGrad{}, product(dh, difference(wide_hidden, n)));
-  const Place from_r = back(1, SigmoidGrad{}, product(dreset, wide_hidden));
-  const Place dhidden = ops.Wide(EltwiseSum{}, {kept, product(dreset, r), from_z, from_r});
+  const Place kept = ops.Product(dh, z);
+  const Place dreset = back(2, TanhGrad{}, ops.Difference(dh, kept));
+  const Place from_z = back(0, SigmoidGrad{}, ops.Product(dh, ops.Difference(wide_hidden, n)));
+  const Place from_r = back(1, SigmoidGrad{}, ops.Product(dreset, wide_hidden));
+  const Place dhidden = ops.Wide(EltwiseSum{}, {kept, ops.Product(dreset, r), from_z, from_r});
   step.Add(kScaleItems, {dhidden, cont}, {step.Writes(dh_written, ops.wide)});
   step.KeepLast(dh_written, op.kDh0);
   return step.Finish();
@@ -209,27 +206,26 @@ KernelOrRefusal MakeGruResetAfterInTurn(const GruResetAfterSteps& op,
   const StepTensor h = step.Output(op.kH, width, ops.type);
   const Place products = step.Reads(step.Input(op.kProducts), ops.type);
   const Place hidden = ops.Hidden(h, op.kH0, step.Reads(step.Cont(op.kCont), ops.wide));
-  const Place wide_hidden = ops.Wide(Cast{}, {hidden});
   const auto part = [&](int i) {
     return ops.Result(SliceOf{.axis = 1, .offset = i * width}, {products}, width, ops.type);
   };
-  const auto save = [&](Place x, int output) {
-    step.Add(Cast{}, {x}, {step.Writes(step.Output(output, width, ops.wide), ops.wide)});
-    return x;
+  const auto gate = [&](int i, Op function, Place inputs) {
+    const Place y = ops.Wide(std::move(function), {inputs});
+    ops.Store(y, op.kGates + i, ops.wide);
+    return y;
   };
-  const auto gate = [&](int i) {
-    const Place inputs = ops.GateInputs(part(i), hidden, op.kWeights + i, width);
-    return save(ops.Wide(Sigmoid{}, {inputs}), op.kGates + i);
+  const auto with_products = [&](int i, Place x) {
+    return ops.GateInputs(x, hidden, op.kWeights + i, width);
   };
-  const Place z = gate(0), r = gate(1);
+  const Place z = gate(0, Sigmoid{}, with_products(0, part(0)));
+  const Place r = gate(1, Sigmoid{}, with_products(1, part(1)));
   const Place biases = ops.Result(Tile{.axis = 0, .tiles = op.items},
                                   {step.Reads(step.Whole(op.kBias), ops.type)}, width, ops.type);
-  const Place fed = save(ops.GateInputs(biases, hidden, op.kWeights + 2, width), op.kFed);
-  const Place inputs =
-      ops.Wide(EltwiseSum{}, {ops.Wide(Cast{}, {part(2)}), ops.Wide(EltwiseProd{}, {r, fed})});
-  const Place n = save(ops.Wide(Tanh{}, {inputs}), op.kGates + 2);
-  const Place difference = ops.Wide(EltwiseSum{.coefficients = {1, -1}}, {wide_hidden, n});
-  const Place kept = ops.Wide(EltwiseProd{}, {z, difference});
+  const Place fed = with_products(2, biases);
+  ops.Store(fed, op.kFed, ops.wide);
+  const Place n =
+      gate(2, Tanh{}, ops.Wide(EltwiseSum{}, {ops.Wide(Cast{}, {part(2)}), ops.Product(r, fed)}));
+  const Place kept = ops.Product(z, ops.Difference(ops.Wide(Cast{}, {hidden}), n));
   step.Add(Cast{}, {ops.Wide(EltwiseSum{}, {n, kept})}, {step.Writes(h, ops.type)});
   step.KeepLast(h, op.kHLast);
   return step.Finish();
@@ -243,33 +239,23 @@ KernelOrRefusal MakeGruResetAfterGradInTurn(const GruResetAfterStepsGrad& op,
   const auto [dh_read, dh_written] = step.Carried(width, ops.wide, op.kDhLast);
   const Place cont = step.Reads(step.Cont(op.kCont), ops.wide);
   const Place hidden = ops.Hidden(step.Input(op.kH), op.kH0, cont);
-  const Place wide_hidden = ops.Wide(Cast{}, {hidden});
   const auto saved = [&](int input) { return step.Reads(step.Input(input), ops.wide); };
   const Place z = saved(op.kGates), r = saved(op.kGates + 1), n = saved(op.kGates + 2);
-  const Place fed = saved(op.kFed);
-  const auto product = [&](Place a, Place b) { return ops.Wide(EltwiseProd{}, {a, b}); };
-  const auto difference = [&](Place a, Place b) {
-    return ops.Wide(EltwiseSum{.coefficients = {1, -1}}, {a, b});
-  };
-  const auto store = [&](Place x, int output) {
-    const Place to = step.Writes(step.Output(output, width, ops.type), ops.type);
-    step.Add(Cast{}, {x}, {to});
-    return to;
-  };
   // Returns what reaches h' through a product, and stores the product's gradient as `output`.
   const auto back = [&](Place d, int output, int weights) {
-    return ops.TimesBack(store(d, output), op.kWeights + weights, width, width);
+    return ops.TimesBack(ops.Store(d, output, ops.type), op.kWeights + weights, width, width);
   };
-  store(hidden, op.kHidden);
+  ops.Store(hidden, op.kHidden, ops.type);
   const Place dh = ops.SumOfGradients(op.kDh, dh_read);
-  const Place kept = product(dh, z);
-  const Place dn = ops.Wide(TanhGrad{}, {n, difference(dh, kept)});
-  store(dn, op.kDGates + 2);
-  const Place dz = ops.Wide(SigmoidGrad{}, {z, product(dh, difference(wide_hidden, n))});
-  const Place dr = ops.Wide(SigmoidGrad{}, {r, product(dn, fed)});
+  const Place kept = ops.Product(dh, z);
+  const Place dn = ops.Wide(TanhGrad{}, {n, ops.Difference(dh, kept)});
+  ops.Store(dn, op.kDGates + 2, ops.type);
+  const Place past_n = ops.Difference(ops.Wide(Cast{}, {hidden}), n);
+  const Place dz = ops.Wide(SigmoidGrad{}, {z, ops.Product(dh, past_n)});
+  const Place dr = ops.Wide(SigmoidGrad{}, {r, ops.Product(dn, saved(op.kFed))});
   const Place dhidden =
       ops.Wide(EltwiseSum{}, {kept, back(dz, op.kDGates, 0), back(dr, op.kDGates + 1, 1),
-                              back(product(dn, r), op.kDFed, 2)});
+                              back(ops.Product(dn, r), op.kDFed, 2)});
   step.Add(kScaleItems, {dhidden, cont}, {step.Writes(dh_written, ops.wide)});
   step.KeepLast(dh_written, op.kDh0);
   return step.Finish();
