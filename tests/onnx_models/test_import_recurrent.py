@@ -132,7 +132,7 @@ def exported_module(torch, make, folder):
 def test_a_reset_gate_after_the_product(direction):
     result = caffe.onnx.import_model(recurrent_model("GRU", direction, linear_before_reset=1))
     assert result.differences["y"] <= 1e-5 and passes_agree(result)
-    assert "reset_after: true" in str(result.net_parameter)
+    assert [layer.recurrent_param.reset_after for layer in result.definition.layer if layer.type == "GRU"] == [True]
 
 
 @pytest.mark.parametrize("make", ["LSTM", "GRU", "RNN"])
