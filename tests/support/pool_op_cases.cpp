@@ -45,6 +45,8 @@ void AddPoolCases(std::vector<OpCase>* cases) {
       {"Dense", {2, 24, 7, 6}, {{3, 3}, {1, 1}, {1, 1}, false}},
       {"DenseUnpadded", {1, 8, 5, 8}, {{3, 3}, {1, 1}, {0, 2}, false}},
       {"PaddedPacks", {2, 16, 8, 9}, {{3, 3}, {2, 2}, {1, 0}, false}},
+      {"OfOnePixel", {2, 16, 7, 6}, {{1, 1}, {2, 2}, {0, 0}, false}},
+      {"OfOnePixelPadded", {1, 16, 4, 5}, {{1, 1}, {2, 3}, {0, 0}, true}},
       {"Sparse", {1, 16, 11, 10}, {{3, 3}, {3, 3}, {1, 1}, false}},
   };
   for (const PoolShape& shape : shapes) {
@@ -77,6 +79,16 @@ void AddPoolCases(std::vector<OpCase>* cases) {
                         {positive, T(y).In(0.1, 1), T(y)},
                         {T(shape.x)}});
     }
+    cases->push_back({"AvePool" + shape.name, ops::AvePool{g}, {T(shape.x)}, {T(y)}});
+    cases->push_back({"AvePoolGrad" + shape.name, ops::AvePoolGrad{g}, {T(y)}, {T(shape.x)}});
+  }
+  // The mean of a window without pixels is 0.
+  for (const PoolShape& shape : std::vector<PoolShape>{
+           {"OfOnePixelBeyondInput", {2, 16, 2, 2}, {{1, 1}, {3, 3}, {0, 0}, false}},
+           {"OfOneColumnBeyondInput", {1, 16, 5, 2}, {{2, 1}, {4, 3}, {0, 0}, false}}}) {
+    const ops::PoolGeometry& g = shape.geometry;
+    const std::vector<int64_t> y = {shape.x[0], shape.x[1], g.OutputSize(0, shape.x[2]),
+                                    g.OutputSize(1, shape.x[3])};
     cases->push_back({"AvePool" + shape.name, ops::AvePool{g}, {T(shape.x)}, {T(y)}});
     cases->push_back({"AvePoolGrad" + shape.name, ops::AvePoolGrad{g}, {T(y)}, {T(shape.x)}});
   }

@@ -271,7 +271,7 @@ void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   ForEachWindow(op.geometry, {op.geometry, x.shape[3], DType::kFloat}, x, y,
                 [&](const Places& pixels, int64_t size, int64_t from, int64_t to) {
-                  if (size == 1 && pixels.rows * pixels.columns == 1) {
+                  if (size == 1 && pixels.rows == 1 && pixels.columns == 1) {
                     std::copy_n(x.as<const T>() + from, pixels.channels, y.as<T>() + to);
                     return;
                   }
