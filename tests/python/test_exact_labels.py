@@ -60,3 +60,19 @@ layer { name: "embed" type: "Embed" bottom: "turned" top: "rows" embed_param { i
     made.params["embed"][0].data[793] = 1
     made.blobs["t"].data[...] = [[792, 793], [794, 795]]
     assert made.forward()["rows"].tolist() == [[[0], [0]], [[1], [0]]]
+
+
+def test_what_is_made_of_rounded_products_stays_small(write):
+    """The sums of a formula keep its terms, which are no labels: nothing before them would become more exact."""
+    text = "".join(f"default_{way}_{what}: BFLOAT16\n" for way in ("forward", "backward") for what in ("type", "math"))
+    made = caffe.Net(write(text + """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 dim: 16 dim: 16 } } }
+layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 32 kernel_size: 3 } }
+layer { name: "p" type: "Pooling" bottom: "c" top: "p" pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "r" type: "ReLU" bottom: "p" top: "p" }
+layer { name: "s" type: "Slice" bottom: "p" top: "a" top: "b" }
+layer { name: "loss" type: "Expression" bottom: "a" bottom: "b" top: "loss" loss_weight: 1 expression_param { expr: "mean(square(x - y))" } }"""),
+                     caffe.TRAIN, keep_all=False)
+    lines = str(made.plan()).splitlines()
+    pools = [lines[k + 1] for k, line in enumerate(lines) if "MaxPool[" in line]
+    assert pools and all("32x7x7 bfloat16" in line for line in pools)

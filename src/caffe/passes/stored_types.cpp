@@ -35,30 +35,54 @@ std::set<const Value*> SideResults(Graph& graph) {
   return results;
 }
 
-// True if results cannot be more exact than the inputs: elements are moved, chosen or computed one
-// by one. A product's sums are float whatever its factors are.
+// True if results are as exact as the inputs: elements are moved, chosen or computed one by one.
 bool IsAsExactAsInputs(const Op& op) {
   return op.is_view() || (op.numeric_rule() == NumericRule::kStorage && !op.makes_float());
+}
+
+// Results of products of rounded factors, and what is made of nothing else: wider storage would
+// not make them more exact.
+std::set<const Value*> RoundedResults(const std::vector<Node*>& nodes) {
+  std::set<const Value*> rounded;
+  for (const Node* node : nodes) {
+    if (node->direction != Direction::kForward || ComputesWide(node->op)) continue;
+    std::vector<const Value*> data;
+    for (const Value* input : node->inputs) {
+      if (input != nullptr && !IsParam(*input)) data.push_back(input);
+    }
+    const auto is_rounded = [&](const Value* input) { return rounded.contains(input); };
+    if (!IsAsExactAsInputs(node->op) || (!data.empty() && std::ranges::all_of(data, is_rounded)))
+      rounded.insert(node->outputs.begin(), node->outputs.end());
+  }
+  return rounded;
 }
 
 // Class indexes above 256 are not exact in bfloat16, so labels stay float from their source on,
 // through whatever lies between.
 void KeepLabelsExact(Graph& graph) {
   std::vector<Node*> nodes = graph.ScheduledNodes();
+  const std::set<const Value*> rounded = RoundedResults(nodes);
+  std::set<const Value*> exact;
+  const auto keep = [&](Value* value) {
+    value->at_least_float = true;
+    exact.insert(value);
+  };
   std::reverse(nodes.begin(), nodes.end());
   for (Node* node : nodes) {
     if (node->direction != Direction::kForward) continue;
     const Op& op = node->op;
     for (size_t i = 0; i < node->inputs.size(); ++i) {
-      if (op.exact_inputs().contains(i) && node->inputs[i] != nullptr) {
-        node->inputs[i]->at_least_float = true;
-      }
+      if (op.exact_inputs().contains(i) && node->inputs[i] != nullptr) keep(node->inputs[i]);
     }
-    if (!IsAsExactAsInputs(op) || node->outputs.empty()) continue;
-    const Value* result = node->outputs[0];
-    if (result == nullptr || !result->at_least_float) continue;
+    const Value* result = node->outputs.empty() ? nullptr : node->outputs[0];
+    if (result == nullptr) continue;
+    const bool moves =
+        op.is_view() || op.As<ops::SliceOf>() != nullptr || op.As<ops::Concat>() != nullptr;
+    const bool is_wanted = IsAsExactAsInputs(op) && exact.contains(result);
     for (Value* input : node->inputs) {
-      if (input != nullptr) input->at_least_float = true;
+      if (input == nullptr) continue;
+      if (moves && result->at_least_float) input->at_least_float = true;
+      if (is_wanted && !IsParam(*input) && !rounded.contains(input)) keep(input);
     }
   }
 }
