@@ -1,4 +1,6 @@
 """Compares Lstm and GRU with loops over steps in NumPy."""
+import re
+
 import caffe
 import numpy as np
 import pytest
@@ -241,11 +243,13 @@ def gradients(net, tops, seed=4):
 @pytest.mark.parametrize("dtype, tolerance", [("FLOAT", 1e-5), ("BFLOAT16", 5e-2), ("FLOAT16", 1e-2)])
 @pytest.mark.parametrize("options", ["", "num_layers: 2 bidirectional: true"])
 @pytest.mark.parametrize("statics", [0, 4])
-@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU reset_after: true", "RNN"])
 def test_other_types_compute_the_same(write, kind, statics, options, dtype, tolerance):
     parts = 4 if options else 1
-    options += " expose_hidden: true backprop_states: true"
+    kind, _, more = kind.partition(" ")
+    options += f" {more} expose_hidden: true backprop_states: true"
     nets = [recurrent_net(write, kind, options, one, parts, statics=statics) for one in ("DOUBLE", dtype)]
+    assert not re.search(r"(?<!grad)-in-turn", str(nets[1].plan()))  # the kernel of the whole layer
     wanted, got = (gradients(net, net.outputs) for net in nets)
     for name in nets[0].outputs:
         assert nets[1].blobs[name].data == pytest.approx(nets[0].blobs[name].data, abs=tolerance), name

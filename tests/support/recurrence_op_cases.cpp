@@ -66,7 +66,7 @@ void AddRecurrenceCases(std::vector<OpCase>* cases) {
     add("GruStepsGradAlone" + suffix, ops::GruStepsGrad{sizes},
         {w, w, w, none, none, x.rows, gate, gate, wide, x.rows},
         {x.rows, x.rows, x.rows, x.rows, x.rows});
-    const CaseOperand bias = T({sizes.width});
+    const CaseOperand bias = T({sizes.width}).Wide();
     add("GruResetAfterSteps" + suffix, ops::GruResetAfterSteps{sizes},
         {x.Gates(3), w, w, w, x.cont, x.state, bias}, {x.rows, wide, wide, wide, wide, x.state});
     add("GruResetAfterStepsAlone" + suffix, ops::GruResetAfterSteps{sizes},

@@ -52,7 +52,7 @@ def _blocks(texts, encoding):
             with open(path, encoding=encoding, newline="") as file:
                 while block := file.read(_BLOCK):
                     yield block + file.readline(_BLOCK)
-        except UnicodeError as error:
+        except ValueError as error:  # UnicodeError and, for names with a NUL, others
             wrong = f"{error.reason} ({error.object[error.start:error.end]!r})" if isinstance(error, UnicodeDecodeError) else str(error)
             raise IoError(f"{path}: is not text in {encoding.removesuffix('-sig')}: {wrong}; give its --encoding, such as latin-1") from None
         except LookupError:

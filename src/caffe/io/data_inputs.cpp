@@ -164,11 +164,16 @@ std::vector<std::string> ReplaceMissingData(NetParameter* net) {
     std::error_code ignored;
     if (source.empty() || std::filesystem::exists(source, ignored)) continue;
     const BlobDims dims = DimsByOptions(layer);
-    const char* const missing = layer.has_hdf5_data_param()
-                                    ? ", the list of HDF5 files, is not there; write it, or"
-                                    : " is not there, and no crop_size says how large images are;";
+    const bool is_text = layer.has_tokens_param();
+    const char* const missing =
+        is_text ? " is not there (caffe data import-text makes such folders), and batch_size and "
+                  "length do not say how many tokens there are;"
+        : layer.has_hdf5_data_param()
+            ? ", the list of HDF5 files, is not there; write it, or"
+            : " is not there, and no crop_size says how large images are;";
     Require(!dims.empty(), "layer '", layer.name(), "': ", source, missing, " give --input ",
-            layer.top_size() > 0 ? layer.top(0) : std::string("data"), "=N,C,H,W");
+            layer.top_size() > 0 ? layer.top(0) : std::string("data"),
+            is_text ? "=N,T" : "=N,C,H,W");
     std::string text = StrCat("layer '", layer.name(), "': ", source, " is not there; assumed");
     for (const std::string& top : layer.top()) text += StrCat(" ", top, "=", Text(dims.at(top)));
     assumed.push_back(text + " (--input gives others)");

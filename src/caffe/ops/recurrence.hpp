@@ -110,7 +110,7 @@ struct GruResetAfterSteps : Recurrence {
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
   enum Input { kProducts, kWeights, kCont = kWeights + 3, kH0, kBias };
   enum Output { kH, kGates, kFed = kGates + 3, kHLast };
-  static constexpr OperandSet kExactInputs = {kCont, kH0};
+  static constexpr OperandSet kExactInputs = {kCont, kH0, kBias};
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
     return ProductFlops(3);
   }

@@ -187,7 +187,7 @@ Fused::Place StepRegion::Reads(const StepTensor& tensor, DType type) {
   inputs_.push_back(tensor);
   const Fused::Place read = Fused::Input(static_cast<int>(inputs_.size()) - 1);
   if (tensor.desc.dtype == type) return read;
-  const Fused::Place converted = Inner(tensor.desc.shape.count(1), type);
+  const Fused::Place converted = Inner(tensor.desc.shape, type);
   Add(Cast{}, {read}, {converted});
   return converted;
 }
@@ -196,13 +196,17 @@ Fused::Place StepRegion::Writes(const StepTensor& tensor, DType type) {
   outputs_.push_back(tensor);
   const Fused::Place written = Fused::Output(static_cast<int>(outputs_.size()) - 1);
   if (tensor.desc.dtype == type) return written;
-  const Fused::Place other = Inner(tensor.desc.shape.count(1), type);
+  const Fused::Place other = Inner(tensor.desc.shape, type);
   last_members_.push_back({Cast{}, {other}, {written}});
   return other;
 }
 
 Fused::Place StepRegion::Inner(int64_t columns, DType type) {
-  region_.inner.push_back({.shape = Shape{sizes_.items, columns}, .dtype = type});
+  return Inner(Shape{sizes_.items, columns}, type);
+}
+
+Fused::Place StepRegion::Inner(const Shape& shape, DType type) {
+  region_.inner.push_back({.shape = shape, .dtype = type});
   return Fused::Inner(static_cast<int>(region_.inner.size()) - 1);
 }
 

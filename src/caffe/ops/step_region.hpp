@@ -61,6 +61,7 @@ class StepRegion {
   KernelOrRefusal Finish();
 
  private:
+  Fused::Place Inner(const Shape& shape, DType type);
   // A tensor that is copied or filled before the first iteration or after the last one.
   struct Copy {
     std::vector<StepTensor> from;  // none: `value`

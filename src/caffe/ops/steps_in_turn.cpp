@@ -40,13 +40,17 @@ class StepOps {
     return Result(kScaleItems, {step.Reads(step.Before(h, initial), type), cont}, sizes_.h_width(),
                   type);
   }
-  // products + a weights^T, with a (N,P) and weights (columns,P), in the wide type.
+  // a weights^T, with a (N,P) and weights (columns,P).
+  Place Times(Place a, int weights, int64_t columns) {
+    return Result(Gemm{.rows = sizes_.items,
+                       .columns = columns,
+                       .inner = sizes_.h_width(),
+                       .transpose_b = true},
+                  {a, step.Reads(step.Whole(weights), type)}, columns, type);
+  }
+  // products + a weights^T in the wide type.
   Place GateInputs(Place products, Place a, int weights, int64_t columns) {
-    const Place product = Result(Gemm{.rows = sizes_.items,
-                                      .columns = columns,
-                                      .inner = sizes_.h_width(),
-                                      .transpose_b = true},
-                                 {a, step.Reads(step.Whole(weights), type)}, columns, type);
+    const Place product = Times(a, weights, columns);
     const Place sum = Result(EltwiseSum{}, {products, product}, columns, type);
     return Result(Cast{}, {sum}, columns, wide);
   }
@@ -214,14 +218,14 @@ KernelOrRefusal MakeGruResetAfterInTurn(const GruResetAfterSteps& op,
     ops.Store(y, op.kGates + i, ops.wide);
     return y;
   };
-  const auto with_products = [&](int i, Place x) {
-    return ops.GateInputs(x, hidden, op.kWeights + i, width);
+  const auto inputs = [&](int i) {
+    return ops.GateInputs(part(i), hidden, op.kWeights + i, width);
   };
-  const Place z = gate(0, Sigmoid{}, with_products(0, part(0)));
-  const Place r = gate(1, Sigmoid{}, with_products(1, part(1)));
-  const Place biases = ops.Result(Tile{.axis = 0, .tiles = op.items},
-                                  {step.Reads(step.Whole(op.kBias), ops.type)}, width, ops.type);
-  const Place fed = with_products(2, biases);
+  const Place z = gate(0, Sigmoid{}, inputs(0)), r = gate(1, Sigmoid{}, inputs(1));
+  const Place biases =
+      ops.Wide(Tile{.axis = 0, .tiles = op.items}, {step.Reads(step.Whole(op.kBias), ops.wide)});
+  const Place product = ops.Wide(Cast{}, {ops.Times(hidden, op.kWeights + 2, width)});
+  const Place fed = ops.Wide(EltwiseSum{}, {product, biases});
   ops.Store(fed, op.kFed, ops.wide);
   const Place n =
       gate(2, Tanh{}, ops.Wide(EltwiseSum{}, {ops.Wide(Cast{}, {part(2)}), ops.Product(r, fed)}));

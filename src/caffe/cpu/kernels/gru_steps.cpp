@@ -286,7 +286,7 @@ class ResetAfter {
   void RunItems(const KernelContext& ctx, int64_t begin, int64_t end) const {
     const int64_t width = op_.width;
     const StepRows<T, X> rows(op_, ctx, Op::kCont, Op::kH0);
-    const T* const bias = ctx.input(Op::kBias).as<const T>();
+    const A* const bias = ctx.input(Op::kBias).as<const A>();
     X* hidden = WorkspaceAt<X>(ctx, hidden_);
     A* sums = WorkspaceAt<A>(ctx, sums_);
     for (int64_t i = 0; i < op_.steps; ++i) {
