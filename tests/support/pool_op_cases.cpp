@@ -45,7 +45,7 @@ void AddPoolCases(std::vector<OpCase>* cases) {
       {"Dense", {2, 24, 7, 6}, {{3, 3}, {1, 1}, {1, 1}, false}},
       {"DenseUnpadded", {1, 8, 5, 8}, {{3, 3}, {1, 1}, {0, 2}, false}},
       {"PaddedPacks", {2, 16, 8, 9}, {{3, 3}, {2, 2}, {1, 0}, false}},
-      {"OfOnePixel", {2, 16, 7, 6}, {{1, 1}, {2, 2}, {0, 0}, false}},
+      {"OfOnePixel", {2, 16, 7, 5}, {{1, 1}, {2, 2}, {0, 0}, false}},
       {"OfOnePixelPadded", {1, 16, 4, 5}, {{1, 1}, {2, 3}, {0, 0}, true}},
       {"Sparse", {1, 16, 11, 10}, {{3, 3}, {3, 3}, {1, 1}, false}},
   };
