@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <random>
 #include <vector>
+
+#include "caffe/ops/detections.hpp"
 
 namespace caffe::ops {
 namespace {
@@ -76,6 +80,89 @@ TEST(BoxesTest, TheBestComeInOrderHoweverManyAreKept) {
     KeepBest(&best, top_k);
     ASSERT_EQ(best.size(), static_cast<size_t>(std::min(top_k, 500)));
     for (size_t i = 0; i < best.size(); ++i) EXPECT_EQ(best[i].index, sorted[i].index) << top_k;
+  }
+}
+
+// Boxes as detectors find them, some of them inverted, without area or NaN.
+std::vector<Box> RandomBoxes(std::mt19937& random, size_t count) {
+  std::uniform_real_distribution<double> place(-0.2, 1), size(-0.02, 0.4);
+  std::vector<Box> boxes(count);
+  for (Box& box : boxes) {
+    box.xmin = place(random);
+    box.ymin = place(random);
+    box.xmax = box.xmin + size(random);
+    box.ymax = box.ymin + size(random);
+  }
+  for (size_t i = 0; i < count; i += 41) boxes[i].ymax = boxes[i].ymin;
+  boxes[count / 3].xmax = NAN;
+  return boxes;
+}
+
+TEST(BoxesTest, SuppressionComparesEachBoxWithTheKeptOnes) {
+  std::mt19937 random(1);
+  const std::vector<Box> boxes = RandomBoxes(random, 300);
+  std::vector<ScoredBox> candidates;
+  for (int64_t i = 0; i < 300; ++i) candidates.push_back({1 - static_cast<double>(i) / 300, i});
+  for (const double threshold : {0.0, 0.1, 0.45, 0.9, 1.0}) {
+    std::vector<int64_t> expected, kept;
+    for (const ScoredBox& one : candidates) {
+      if (std::ranges::all_of(expected, [&](int64_t better) {
+            return Overlap(boxes[one.index], boxes[better]) <= threshold;
+          })) {
+        expected.push_back(one.index);
+      }
+    }
+    for (const ScoredBox& one : Suppress(candidates, boxes, threshold, 1))
+      kept.push_back(one.index);
+    EXPECT_EQ(kept, expected) << threshold;
+  }
+}
+
+// The candidates of a class are thinned out while they are found.
+TEST(BoxesTest, DetectorFindsTheBestOfEachClass) {
+  constexpr int64_t kPriors = 700, kClasses = 4;
+  std::mt19937 random(2);
+  std::uniform_int_distribution<int> rank(0, 60);
+  std::vector<float> loc(kPriors * 4), conf(kPriors * kClasses), priors(kPriors * 8, 0.1F);
+  const std::vector<Box> boxes = RandomBoxes(random, kPriors);
+  for (int64_t i = 0; i < kPriors; ++i) {
+    const Box& box = boxes[i];
+    const std::array edges = {box.xmin, box.ymin, box.xmax, box.ymax};
+    for (int64_t k = 0; k < 4; ++k) priors[4 * i + k] = static_cast<float>(edges[k]);
+  }
+  for (float& score : conf) score = static_cast<float>(rank(random)) / 64;
+  conf[5] = conf[77] = NAN;
+  const auto view = [](std::vector<float>& numbers, Shape shape) {
+    return TensorView{{.shape = std::move(shape)}, numbers.data()};
+  };
+  const TensorView loc_view = view(loc, {1, kPriors * 4});
+  const TensorView conf_view = view(conf, {1, kPriors * kClasses});
+  const TensorView priors_view = view(priors, {1, 2, kPriors * 4});
+  for (const int top_k : {-1, 0, 1, 2, 30, 349, 350, 700, 1000}) {
+    const DetectionOutput op{.classes = kClasses, .least_score = 0.1, .top_k = top_k};
+    const Detector detector(op, 0, loc_view, conf_view, priors_view);
+    std::vector<std::vector<Detection>> found(kClasses);
+    detector.Find(0, 0, kClasses, found.data());
+    EXPECT_TRUE(found[0].empty());  // background
+    for (int label = 1; label < kClasses; ++label) {
+      std::vector<ScoredBox> candidates;
+      for (int64_t i = 0; i < kPriors; ++i) {
+        const double score = conf[i * kClasses + label];
+        if (score > op.least_score) candidates.push_back({score, i});
+      }
+      KeepBest(&candidates, top_k);
+      std::vector<Box> decoded;
+      for (int64_t i = 0; i < kPriors; ++i) {
+        const float* edges = &priors[4 * i];
+        decoded.push_back({edges[0], edges[1], edges[2], edges[3]});
+      }
+      const std::vector<ScoredBox> expected = Suppress(candidates, decoded, op.overlap, op.eta);
+      ASSERT_EQ(found[label].size(), expected.size()) << top_k;
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(found[label][i].score, expected[i].score);
+        EXPECT_EQ(found[label][i].box.ymin, decoded[expected[i].index].ymin);
+      }
+    }
   }
 }
 

@@ -128,6 +128,10 @@ void AddArrangeCases(std::vector<OpCase>* cases) {
     add(StrCat("WeightedGather", axis), ops::WeightedGather{axis}, {T(in), places, tap_weights},
         {T(out)});
   }
+  CaseOperand many_places = T({530, 3}).Wide();
+  many_places.value = places.value;
+  add("WeightedGatherLong", ops::WeightedGather{1}, {T({5, 4}), many_places, T({530, 3}).Wide()},
+      {T({5, 530})});
   add("WeightedGatherVector", ops::WeightedGather{0}, {T({4}), places, tap_weights}, {T({5})});
   // Several elements name the same position, and some name none.
   CaseOperand mask = T({2, 3, 4, 5}).Wide();

@@ -10,6 +10,20 @@ void AddLossCases(std::vector<OpCase>* cases) {
     cases->push_back({StrCat("Softmax", axis), ops::Softmax{axis}, {x.In(-5, 5)}, {x.Wide()}});
     cases->push_back({StrCat("SoftmaxGrad", axis), ops::SoftmaxGrad{axis}, {p.Wide(), x}, {x}});
   }
+  // Rows of few classes and positions that follow one another are computed together.
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{37, 21}, {2, 5, 300}}) {
+    const CaseOperand many = T(dims);
+    const CaseOperand of = dims.size() == 2 ? T({dims[0]}) : T({dims[0], dims[2]});
+    const std::string suffix = "Together" + Shape(dims).ToString();
+    cases->push_back({"Softmax" + suffix, ops::Softmax{1}, {many.In(-5, 5)}, {many.Wide()}});
+    cases->push_back(
+        {"SoftmaxGrad" + suffix, ops::SoftmaxGrad{1}, {many.Wide().In(0.01, 0.2), many}, {many}});
+    cases->push_back({"SoftmaxLossGrad" + suffix,
+                      ops::SoftmaxLossGrad{},
+                      {many.Wide().In(0.01, 0.9), of.Labels(dims[1]), loss},
+                      {many}});
+  }
   for (const int normalization : {0, 1, 2, 3}) {
     for (const bool ignores : {false, true}) {
       ops::LabelRule rule;

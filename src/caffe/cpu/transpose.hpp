@@ -18,16 +18,27 @@ struct MatrixView {
   int64_t step, rows, columns;
 };
 
-// y[c * y_step + r] = x[r, c], in blocks that stay in the first-level cache. E must be an unsigned
-// integer, which stands for elements of its size: the code is large.
+// y[c * y_step + r] = x[r, c], in blocks that stay in the first-level cache. Whole blocks are
+// written column by column: stores to 16 rows that are a power of two apart would share a few lines
+// of the cache. E must be an unsigned integer, which stands for elements of its size: the code is
+// large.
 template <typename E>
 CAFFE_CPU_CLONES void TransposeElements(const MatrixView<const E>& x, E* y, int64_t y_step) {
   constexpr int64_t kBlock = 16;
   for (int64_t r0 = 0; r0 < x.rows; r0 += kBlock) {
+    const int64_t rows = std::min(kBlock, x.rows - r0);
     for (int64_t c0 = 0; c0 < x.columns; c0 += kBlock) {
-      const int64_t r1 = std::min(r0 + kBlock, x.rows), c1 = std::min(c0 + kBlock, x.columns);
-      for (int64_t r = r0; r < r1; ++r) {
-        for (int64_t c = c0; c < c1; ++c) y[c * y_step + r] = x.data[r * x.step + c];
+      const int64_t columns = std::min(kBlock, x.columns - c0);
+      const E* const from = x.data + r0 * x.step + c0;
+      E* const to = y + c0 * y_step + r0;
+      if (rows == kBlock) {
+        for (int64_t c = 0; c < columns; ++c) {
+          for (int64_t r = 0; r < kBlock; ++r) to[c * y_step + r] = from[r * x.step + c];
+        }
+      } else {
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t c = 0; c < columns; ++c) to[c * y_step + r] = from[r * x.step + c];
+        }
       }
     }
   }

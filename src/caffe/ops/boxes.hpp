@@ -81,6 +81,10 @@ CAFFE_EXPORT Box Vote(const std::vector<ScoredBox>& candidates, const std::vecto
 // Sort key of a score: a NaN, which has no order, counts as -infinity.
 CAFFE_EXPORT double ScoreRank(double score);
 
+// Keeps the best top_k (-1: all), in any order but that the worst of those kept is the last if one
+// was dropped. Equal scores: the lower index is better; NaN is worst.
+CAFFE_EXPORT void SelectBest(std::vector<ScoredBox>* candidates, int top_k);
+
 // Sorts by score, best first (equal scores by lower index, NaN last), and keeps at most top_k (-1:
 // all).
 CAFFE_EXPORT void KeepBest(std::vector<ScoredBox>* candidates, int top_k);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace caffe::ops {
 namespace {
@@ -27,28 +28,52 @@ class Elements {
   const TensorView& view_;
 };
 
+// The candidates of a class, in the order of their indexes. Those that cannot be among the best are
+// dropped on the way: of thousands, only hundreds are ever stored.
+struct Candidates {
+  std::vector<ScoredBox> boxes;
+  double least = 0;  // a candidate's score must exceed this
+
+  void Clear(double least_score) {
+    boxes.clear();
+    least = least_score;
+  }
+  void Add(const ScoredBox& candidate, int top_k) {
+    boxes.push_back(candidate);
+    if (top_k <= 0 || boxes.size() < 2 * static_cast<size_t>(top_k)) return;
+    SelectBest(&boxes, top_k);
+    // Of equal scores the lower index is better, so that an equal one that follows is worse.
+    least = boxes.back().score;
+  }
+};
+
 }  // namespace
 
 void Detector::Find(int64_t item, int64_t first, int64_t last,
                     std::vector<Detection>* found) const {
-  const Elements conf(conf_);
   // Reused in later calls: allocating the memory takes as long as the rest.
-  static thread_local std::vector<std::vector<ScoredBox>> candidates;
+  static thread_local std::vector<Candidates> candidates;
   static thread_local std::vector<Box> boxes;
-  candidates.resize(std::max(candidates.size(), static_cast<size_t>(last - first)));
-  for (std::vector<ScoredBox>& one : candidates) one.clear();
-  boxes.resize(count_);
-  // In the order of memory: prior by prior.
-  for (int64_t prior = 0; prior < count_; ++prior) {
-    const int64_t scores = (item * count_ + prior) * op_.classes;
-    for (int64_t label = first; label < last; ++label) {
-      const double score = conf[scores + label];
-      if (label != op_.background && score > op_.least_score)
-        candidates[label - first].push_back({score, prior});
-    }
-  }
+  const size_t labels = static_cast<size_t>(last - first);
+  candidates.resize(std::max(candidates.size(), labels));
   for (int64_t label = first; label < last; ++label) {
-    std::vector<ScoredBox>& best = candidates[label - first];
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    candidates[label - first].Clear(label == op_.background ? kNone : op_.least_score);
+  }
+  boxes.resize(count_);
+  CAFFE_ASSERT(conf_.layout == Layout::kPlain);
+  VisitFloat(conf_.dtype, [&]<typename T>(TypeTag<T>) {
+    // In the order of memory: prior by prior.
+    for (int64_t prior = 0; prior < count_; ++prior) {
+      const T* scores = conf_.as<const T>() + (item * count_ + prior) * op_.classes + first;
+      for (size_t i = 0; i < labels; ++i) {
+        const double score = static_cast<double>(scores[i]);
+        if (score > candidates[i].least) candidates[i].Add({score, prior}, op_.top_k);
+      }
+    }
+  });
+  for (int64_t label = first; label < last; ++label) {
+    std::vector<ScoredBox>& best = candidates[label - first].boxes;
     KeepBest(&best, op_.top_k);
     for (const ScoredBox& candidate : best)
       boxes[candidate.index] = BoxOf(item, candidate.index, label);

@@ -23,6 +23,11 @@ struct ClassView {
   CAFFE_HOST_DEVICE int64_t At(int64_t position, int64_t c) const {
     return (position / inner * classes + c) * inner + position % inner;
   }
+  // How many positions from this one on, at most `most`, have their numbers of a class next to each
+  // other.
+  int64_t WidthFrom(int64_t position, int64_t most) const {
+    return std::min(most, inner - position % inner);
+  }
 };
 
 // (x) -> (y):  exp(x - max) / sum along `axis`.

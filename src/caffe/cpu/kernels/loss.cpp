@@ -1,7 +1,7 @@
 #include "caffe/ops/loss.hpp"
 
+#include <algorithm>
 #include <cfloat>
-#include <cmath>
 #include <vector>
 
 #include "caffe/cpu/kernels/labels.hpp"
@@ -11,75 +11,6 @@
 
 namespace caffe::cpu {
 namespace {
-
-template <typename X, typename Y>
-void SoftmaxRow(const X* x, int64_t classes, int64_t step, Y* y) {
-  Y largest = static_cast<Y>(x[0]);
-  for (int64_t c = 1; c < classes; ++c) largest = std::max(largest, static_cast<Y>(x[c * step]));
-  Y sum = 0;
-  for (int64_t c = 0; c < classes; ++c)
-    sum += y[c * step] = std::exp(static_cast<Y>(x[c * step]) - largest);
-  for (int64_t c = 0; c < classes; ++c) y[c * step] /= sum;
-}
-
-// Calls fn(offset of the position's first class) for each position, in parallel.
-template <typename Fn>
-void ForPositions(const ClassView& view, const Fn& fn) {
-  ParallelFor(view.positions(), std::max<int64_t>(1, 4096 / view.classes),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p) fn(view.At(p, 0));
-              });
-}
-
-void Softmax(const ops::Softmax& op, const KernelContext& ctx) {
-  const ClassView view(ctx.output(0).shape, op.axis);
-  VisitFloat(ctx.input(0).dtype, [&]<typename X>(TypeTag<X>) {
-    VisitWide(ctx.output(0).dtype, [&]<typename Y>(TypeTag<Y>) {
-      ForPositions(view, [&](int64_t at) {
-        SoftmaxRow(ctx.input(0).as<const X>() + at, view.classes, view.inner,
-                   ctx.output(0).as<Y>() + at);
-      });
-    });
-  });
-}
-
-// dx = y (dy - dot), where dot is the sum of y dy.
-template <typename Y, typename DY, typename DX>
-inline CAFFE_FORCE_INLINE void SoftmaxGradOf(const Y* y, const DY* dy, int64_t classes,
-                                             int64_t step, DX* dx) {
-  const auto at = [](const auto* x, int64_t i)
-                      CAFFE_FORCE_INLINE { return static_cast<double>(x[i]); };
-  constexpr int64_t kSums = 16;  // at once, because an addition waits for the one before
-  double sums[kSums] = {}, dot = 0;
-  int64_t c = 0;
-  for (; c + kSums <= classes; c += kSums) {
-    for (int64_t k = 0; k < kSums; ++k) sums[k] += at(y, (c + k) * step) * at(dy, (c + k) * step);
-  }
-  for (; c < classes; ++c) dot += at(y, c * step) * at(dy, c * step);
-  for (const double sum : sums) dot += sum;
-  for (int64_t i = 0; i < classes; ++i)
-    dx[i * step] = DX(at(y, i * step) * (at(dy, i * step) - dot));
-}
-
-template <typename Y, typename DY, typename DX>
-CAFFE_CPU_CLONES void SoftmaxGradRow(const Y* y, const DY* dy, int64_t classes, int64_t step,
-                                     DX* dx) {
-  step == 1 ? SoftmaxGradOf(y, dy, classes, 1, dx) : SoftmaxGradOf(y, dy, classes, step, dx);
-}
-
-void SoftmaxGrad(const ops::SoftmaxGrad& op, const KernelContext& ctx) {
-  const ClassView view(ctx.output(0).shape, op.axis);
-  VisitWide(ctx.input(0).dtype, [&]<typename Y>(TypeTag<Y>) {
-    VisitFloat(ctx.input(1).dtype, [&]<typename DY>(TypeTag<DY>) {
-      VisitFloat(ctx.output(0).dtype, [&]<typename DX>(TypeTag<DX>) {
-        ForPositions(view, [&](int64_t at) {
-          SoftmaxGradRow(ctx.input(0).as<const Y>() + at, ctx.input(1).as<const DY>() + at,
-                         view.classes, view.inner, ctx.output(0).as<DX>() + at);
-        });
-      });
-    });
-  });
-}
 
 // The weight of a label's class; 1 if the operand is absent.
 double WeightOf(const KernelContext& ctx, int input, int64_t label) {
@@ -103,14 +34,43 @@ void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
   SetElement(ctx.output(0), 0, sum / op.rule.Divisor(view.outer, view.inner, valid));
 }
 
-// Differences between a position's probabilities and their targets, times `factor`.
+// Positions whose gradients are computed together: where the numbers of a class are next to each
+// other, their loops run along the positions.
+constexpr int64_t kTogether = 128;
+
+// What the gradients of some positions take.
+template <typename P>
+struct Slopes {
+  bool is_ignored[kTogether];
+  P slope[kTogether];
+  int32_t label[kTogether];  // -1: none of the classes
+};
+
+// Differences between probabilities and their targets times slopes, for `width` positions whose
+// numbers for one class are next to each other; those of the next class are `step` further on.
 template <typename P, typename T>
-void SoftmaxLossGradRow(const P* p, const ClassView& view, int64_t label, P target, P others,
-                        P factor, T* dx) {
-  for (int64_t c = 0; c < view.classes; ++c) {
-    const P wanted = c == label ? target : others;
-    dx[c * view.inner] = T((p[c * view.inner] - wanted) * factor);
+CAFFE_CPU_CLONES void SoftmaxLossGradColumns(const P* p, int64_t classes, int64_t step,
+                                             int64_t width, const Slopes<P>& of, P target, P others,
+                                             T* dx) {
+  for (int64_t c = 0; c < classes; ++c) {
+    const int32_t here = static_cast<int32_t>(c);
+    for (int64_t k = 0; k < width; ++k) {
+      const P wanted = of.label[k] == here ? target : others;
+      const P slope = (p[c * step + k] - wanted) * of.slope[k];
+      dx[c * step + k] = T(of.is_ignored[k] ? P(0) : slope);
+    }
   }
+}
+
+template <typename P, typename T>
+CAFFE_CPU_CLONES void SoftmaxLossGradRow(const P* p, int64_t classes, const Slopes<P>& of, P target,
+                                         P others, T* dx) {
+  if (of.is_ignored[0]) return void(std::fill_n(dx, classes, T(0.0F)));
+  const P slope = of.slope[0];
+  const int32_t label = of.label[0];
+  const P at_label = label < 0 ? P(0) : p[label];  // dx may be p
+  for (int64_t c = 0; c < classes; ++c) dx[c] = T((p[c] - others) * slope);
+  if (label >= 0) dx[label] = T((at_label - target) * slope);
 }
 
 // A label out of range has neither probability nor weight; forward has thrown for it.
@@ -132,17 +92,27 @@ void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
   const double target = op.target(), others = op.target_of_others(view.classes, view.inner);
   VisitWide(ctx.input(0).dtype, [&]<typename P>(TypeTag<P>) {
     VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+      const P* p = ctx.input(0).as<const P>();
+      T* dx = ctx.output(0).as<T>();
       ParallelFor(view.positions(), 1, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) {
-          const int64_t label = LabelAt(ctx.input(1), k), at = view.At(k, 0);
-          const P* p = ctx.input(0).as<const P>() + at;
-          T* dx = ctx.output(0).as<T>() + at;
-          if (IsIgnored(op.rule.ignore_label, label)) {
-            for (int64_t c = 0; c < view.classes; ++c) dx[c * view.inner] = T(0.0f);
+        Slopes<P> of;
+        for (int64_t width = 0; begin < end; begin += width) {
+          width = std::min(view.WidthFrom(begin, kTogether), end - begin);
+          const int64_t at = view.At(begin, 0);
+          for (int64_t k = 0; k < width; ++k) {
+            const int64_t label = LabelAt(ctx.input(1), begin + k);
+            of.label[k] = label >= 0 && label < view.classes ? static_cast<int32_t>(label) : -1;
+            of.is_ignored[k] = IsIgnored(op.rule.ignore_label, label);
+            of.slope[k] = of.is_ignored[k]
+                              ? P(0)
+                              : static_cast<P>(factor * SlopeAt(op, ctx, p + at + k, view, label));
+          }
+          const P wanted = static_cast<P>(target), unwanted = static_cast<P>(others);
+          if (view.inner == 1) {
+            SoftmaxLossGradRow(p + at, view.classes, of, wanted, unwanted, dx + at);
           } else {
-            const double slope = SlopeAt(op, ctx, p, view, label);
-            SoftmaxLossGradRow(p, view, label, static_cast<P>(target), static_cast<P>(others),
-                               static_cast<P>(factor * slope), dx);
+            SoftmaxLossGradColumns(p + at, view.classes, view.inner, width, of, wanted, unwanted,
+                                   dx + at);
           }
         }
       });
@@ -150,15 +120,34 @@ void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
   });
 }
 
-// True if the label is among the top_k scores; scores are `step` elements apart.
+// How many other classes' scores beat the label's, for `width` positions whose scores for one class
+// are next to each other; those of the next class are `step` further on.
 template <typename T>
-bool IsRight(const ops::Accuracy& op, const T* x, int64_t label, int64_t classes, int64_t step) {
-  const auto score = static_cast<Accum<T>>(x[label * step]);
-  if (!op.CanBeRight(score)) return false;
-  int64_t better = 0;
-  for (int64_t c = 0; c < classes; ++c)
-    better += c != label && op.Beats(static_cast<Accum<T>>(x[c * step]), score);
-  return better < op.top_k;
+CAFFE_CPU_CLONES void CountBetter(const ops::Accuracy& op, const T* x, int64_t classes,
+                                  int64_t step, int64_t width, const int32_t* labels,
+                                  int32_t* better) {
+  Accum<T> scores[kTogether];
+  for (int64_t k = 0; k < width; ++k) {
+    scores[k] = labels[k] < 0 ? Accum<T>(0) : static_cast<Accum<T>>(x[labels[k] * step + k]);
+    better[k] = op.CanBeRight(scores[k]) ? 0 : op.top_k;
+  }
+  for (int64_t c = 0; c < classes; ++c) {
+    const int32_t here = static_cast<int32_t>(c);
+    for (int64_t k = 0; k < width; ++k) {
+      const bool beats = op.Beats(static_cast<Accum<T>>(x[c * step + k]), scores[k]);
+      better[k] += (labels[k] != here) & beats;
+    }
+  }
+}
+
+template <typename T>
+CAFFE_CPU_CLONES int32_t CountBetterInRow(const ops::Accuracy& op, const T* x, int64_t classes,
+                                          int32_t label) {
+  const auto score = static_cast<Accum<T>>(x[label]);
+  if (!op.CanBeRight(score)) return op.top_k;
+  int32_t better = 0;
+  for (int64_t c = 0; c < classes; ++c) better += op.Beats(static_cast<Accum<T>>(x[c]), score);
+  return better - op.Beats(score, score);
 }
 
 void Accuracy(const ops::Accuracy& op, const KernelContext& ctx) {
@@ -167,18 +156,32 @@ void Accuracy(const ops::Accuracy& op, const KernelContext& ctx) {
   // Items are counted per class only on request; the number of classes is small.
   static thread_local std::vector<int64_t> class_sizes, class_right;
   if (ctx.has_output(1)) class_sizes.assign(view.classes, 0), class_right.assign(view.classes, 0);
+  const auto count = [&](int32_t label, bool is_right) {
+    right += is_right;
+    ++valid;
+    if (!ctx.has_output(1)) return;
+    class_right[label] += is_right;
+    ++class_sizes[label];
+  };
   VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    for (int64_t position = 0; position < view.positions(); ++position) {
-      const int64_t label = LabelAt(ctx.input(1), position);
-      if (IsIgnored(op.ignore_label, label)) continue;
-      RequireLabel(label, view.classes, position);
+    int32_t labels[kTogether], better[kTogether];
+    int64_t width = 0;
+    for (int64_t position = 0; position < view.positions(); position += width) {
+      width = view.WidthFrom(position, kTogether);
+      for (int64_t k = 0; k < width; ++k) {
+        const int64_t label = LabelAt(ctx.input(1), position + k);
+        const bool is_ignored = IsIgnored(op.ignore_label, label);
+        if (!is_ignored) RequireLabel(label, view.classes, position + k);
+        labels[k] = is_ignored ? -1 : static_cast<int32_t>(label);
+      }
       const T* x = ctx.input(0).as<const T>() + view.At(position, 0);
-      const bool is_right = IsRight(op, x, label, view.classes, view.inner);
-      right += is_right;
-      ++valid;
-      if (!ctx.has_output(1)) continue;
-      class_right[label] += is_right;
-      ++class_sizes[label];
+      if (view.inner > 1) {
+        CountBetter(op, x, view.classes, view.inner, width, labels, better);
+      } else if (labels[0] >= 0) {
+        better[0] = CountBetterInRow(op, x, view.classes, labels[0]);
+      }
+      for (int64_t k = 0; k < width; ++k)
+        if (labels[k] >= 0) count(labels[k], better[k] < op.top_k);
     }
   });
   const auto store = [&](int output, int64_t i, int64_t right_ones, int64_t all) {
@@ -190,8 +193,6 @@ void Accuracy(const ops::Accuracy& op, const KernelContext& ctx) {
     store(1, c, class_right[c], class_sizes[c]);
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Softmax, Softmax);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SoftmaxGrad, SoftmaxGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SoftmaxLoss, SoftmaxLoss);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SoftmaxLossGrad, SoftmaxLossGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Accuracy, Accuracy);
