@@ -78,13 +78,13 @@ class WeightMemoryTest : public ::testing::Test {
   void Spoil(uint64_t seed) const {
     std::ofstream(FileOf(seed), std::ios::app | std::ios::binary) << "more";
   }
-  // The addresses of the copies of a layer's weights.
+  // The addresses of the copies of a layer's weights that steps read.
   static std::vector<const void*> CopiesOf(Net& net, const std::string& layer) {
     Executor& executor = TrainingNet(net).executor();
     const Program& program = executor.program();
     std::vector<const void*> places;
     for (size_t i = 0; i < program.copies.size(); ++i) {
-      if (program.steps[i].layer_name == layer)
+      if (program.copies[i].is_read && program.steps[i].layer_name == layer)
         places.push_back(executor.bindings()[program.copies[i].results[0]]->data());
     }
     return places;

@@ -1,9 +1,12 @@
 """Nets for inference give the exact floats of their weights, although they hold them in 16 bits."""
 import shutil
+import subprocess
+import sys
 
 import caffe
 import numpy as np
 import pytest
+from caffe.calibration import calibrate
 
 NET = """
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 8 dim: 9 dim: 9 } } }
@@ -93,3 +96,39 @@ def test_a_deleted_file_is_read_and_an_overwritten_one_is_an_error(files):
     np.testing.assert_array_equal(other.forward()["y"], results[1])
     with pytest.raises(caffe.IoError, match="2.caffemodel: was changed while a net reads its weights from it"):
         other.params["ip"][0].data
+
+
+LARGE = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4096 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+  inner_product_param { num_output: 4096 weight_filler { type: "gaussian" std: 0.1 } } }"""
+PEAK = """
+import os, sys, caffe, numpy as np
+os.chdir(sys.argv[2])
+def kib(field):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(field + ":"))
+caffe.init_log(2)
+open("/proc/self/clear_refs", "w").write("5")  # the peak begins here
+idle = kib("VmRSS")
+net = caffe.Net("net.prototxt", caffe.TEST, weights="net.caffemodel", keep_all=False, precision=sys.argv[1],
+                calibration="ranges.json" if sys.argv[1] == "int8" else None)
+net.blobs["x"].data[...] = np.linspace(-1, 1, 4096)
+net.forward()
+print(kib("VmHWM") - idle)
+"""
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_weights_of_a_product_are_never_in_memory_as_floats(tmp_path, precision):
+    """64 MiB of floats become 32 or 16."""
+    (tmp_path / "net.prototxt").write_text(LARGE)
+    net = caffe.Net(tmp_path / "net.prototxt", caffe.TEST)
+    net.save(tmp_path / "net.caffemodel")
+
+    def feed(net):
+        net.blobs["x"].data[...] = np.linspace(-1, 1, 4096)
+
+    calibrate(net, feed=feed, iterations=32).save(tmp_path / "ranges.json")
+    command = [sys.executable, "-c", PEAK, precision, str(tmp_path)]
+    peak = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert peak < 54 << 10

@@ -1,6 +1,8 @@
 #include "caffe/cpu/onednn.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <sstream>
 
 #include "caffe/core/signals_held.hpp"
@@ -140,6 +142,98 @@ OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::me
 
 namespace {
 
+// A tensor in blocks, as both generations describe it.
+struct Blocks {
+  dnnl::memory::dims dims, padded, strides, sizes, axes;  // of the tensor, and of its inner blocks
+  int64_t number_bytes = 0;
+
+  explicit Blocks(const dnnl::memory::desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+    dims = desc.get_dims(), padded = desc.get_padded_dims(), strides = desc.get_strides();
+    sizes = desc.get_inner_blks(), axes = desc.get_inner_idxs();
+    number_bytes = static_cast<int64_t>(dnnl::memory::data_type_size(desc.get_data_type()));
+#else
+    dims = desc.dims();
+    number_bytes = static_cast<int64_t>(dnnl::memory::data_type_size(desc.data_type()));
+    const auto& blocks = desc.data.format_desc.blocking;
+    padded.assign(desc.data.padded_dims, desc.data.padded_dims + desc.data.ndims);
+    strides.assign(blocks.strides, blocks.strides + desc.data.ndims);
+    sizes.assign(blocks.inner_blks, blocks.inner_blks + blocks.inner_nblks);
+    axes.assign(blocks.inner_idxs, blocks.inner_idxs + blocks.inner_nblks);
+#endif
+  }
+  int64_t count() const {
+    return std::accumulate(padded.begin(), padded.end(), int64_t{1}, std::multiplies<>());
+  }
+  int64_t BlockOf(int axis) const {
+    int64_t size = 1;
+    for (size_t i = 0; i < sizes.size(); ++i) size *= axes[i] == axis ? sizes[i] : 1;
+    return size;
+  }
+};
+
+}  // namespace
+
+std::string OneDnnOrder(const dnnl::memory::desc& desc) {
+  const Blocks blocks(desc);
+  std::string order = StrCat("oneDNN ", blocks.number_bytes, " bytes");
+  const auto list = [&](std::string_view name, const dnnl::memory::dims& numbers) {
+    order += StrCat(", ", name);
+    for (const int64_t number : numbers) order += StrCat(" ", number);
+  };
+  list("padded", blocks.padded);
+  list("strides", blocks.strides);
+  list("blocks", blocks.sizes);
+  list("of axes", blocks.axes);
+  return StrCat(order, ", ", desc.get_size(), " in all");
+}
+
+int64_t OneDnnPanelColumns(const dnnl::memory::desc& desc) {
+  const Blocks blocks(desc);
+  const dnnl::memory::dims& sizes = blocks.sizes;
+  const bool has_pairs = blocks.number_bytes == 2;
+  const dnnl::memory::dims axes =
+      has_pairs ? dnnl::memory::dims{0, 1, 0} : dnnl::memory::dims{0, 1};
+  if (blocks.dims.size() != 2 || blocks.axes != axes || (has_pairs && sizes[2] != 2)) return 0;
+  const int64_t columns = sizes[1], unit = blocks.BlockOf(0);
+  const bool is_whole = blocks.strides[0] == unit * columns &&
+                        blocks.strides[1] == blocks.padded[0] * columns && sizes[0] == 16;
+  return is_whole ? columns : 0;
+}
+
+std::optional<RowPacking> PackOneDnnRows(const dnnl::memory::desc& plain,
+                                         const dnnl::memory::desc& packed, int axis) {
+  const Blocks from(plain), to(packed);
+  const int64_t unit = to.BlockOf(axis), rows = from.padded[axis], count = to.count();
+  const int64_t unit_count = to.strides[axis];  // numbers of `unit` rows, if they are contiguous
+  // More bytes hold sums for signed data.
+  if (rows % unit != 0 || to.padded[axis] != rows || unit_count * (rows / unit) != count ||
+      static_cast<int64_t>(packed.get_size()) != count * to.number_bytes) {
+    return std::nullopt;
+  }
+  dnnl::memory::dims part = from.dims;
+  part[axis] = unit;
+  const dnnl::memory::dims begin(part.size(), 0);
+  RowPacking packing{.unit = unit};
+  auto reorder = std::make_shared<OneDnnPrimitive>(
+      MakeOneDnnReorder(plain.submemory_desc(part, begin), packed.submemory_desc(part, begin),
+                        /*accumulates=*/false, &packing.workspace_bytes));
+  const int64_t from_step = from.strides[axis] * unit * from.number_bytes;
+  const int64_t to_step = unit_count * to.number_bytes;
+  packing.pack = [=](const void* some, int64_t first, int64_t number, void* whole,
+                     void* workspace) {
+    for (int64_t i = 0; i < number / unit; ++i) {
+      reorder->SetOperand(0, const_cast<char*>(static_cast<const char*>(some)) + i * from_step);
+      reorder->SetOperand(1, static_cast<char*>(whole) + (first / unit + i) * to_step);
+      reorder->SetOperand(2, workspace);
+      reorder->Run();
+    }
+  };
+  return packing;
+}
+
+namespace {
+
 // Row-major matrices, or the transposes of such that are read from their memory.
 dnnl::memory::desc MatrixDesc(int64_t rows, int64_t columns, bool is_transposed, DType dtype,
                               const dnnl::memory::dims& batch, const dnnl::memory::dims& steps) {
@@ -158,8 +252,11 @@ dnnl::memory::desc MatrixDesc(int64_t rows, int64_t columns, bool is_transposed,
 OneDnnProduct::OneDnnProduct(const Shape& shape, bool accumulates) : has_bias_(shape.has_bias) {
   const auto a =
       MatrixDesc(shape.rows, shape.inner, shape.transpose_a, shape.a, shape.batch, shape.a_steps);
-  const auto b = MatrixDesc(shape.inner, shape.columns, shape.transpose_b, shape.b, shape.batch,
-                            shape.b_steps);
+  plain_b_ = MatrixDesc(shape.inner, shape.columns, shape.transpose_b, shape.b, shape.batch,
+                        shape.b_steps);
+  const dnnl::memory::desc any_b({shape.inner, shape.columns}, OneDnnType(shape.b),
+                                 dnnl::memory::format_tag::any);
+  const dnnl::memory::desc& b = shape.b_in_own_order ? any_b : plain_b_;
   const auto bias = MatrixDesc(1, shape.columns, false, DType::kFloat, shape.batch,
                                dnnl::memory::dims(shape.batch.size()));
   const auto c =
@@ -178,7 +275,8 @@ OneDnnProduct::OneDnnProduct(const Shape& shape, bool accumulates) : has_bias_(s
   workspace_bytes_ = description.scratchpad_desc().get_size();
   primitive_ = OneDnnPrimitive(dnnl::matmul(description));
   primitive_.AddOperand(DNNL_ARG_SRC, a);
-  primitive_.AddOperand(DNNL_ARG_WEIGHTS, b);
+  packed_b_ = description.weights_desc();
+  primitive_.AddOperand(DNNL_ARG_WEIGHTS, packed_b_);
   primitive_.AddOperand(DNNL_ARG_DST, c);
   primitive_.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
   if (has_bias_) primitive_.AddOperand(DNNL_ARG_BIAS, bias);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,18 @@ class OneDnnPrimitive {
 OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
                                   bool accumulates, size_t* scratchpad_bytes);
 
+// Describes the order of a tensor's elements.
+std::string OneDnnOrder(const dnnl::memory::desc& desc);
+// Returns how many columns a panel has if a matrix consists of panels of its columns, one after
+// another. In a panel rows follow one another, in 16 bits pairs of rows, element by element. 0: the
+// matrix has another order.
+int64_t OneDnnPanelColumns(const dnnl::memory::desc& desc);
+
+// Packs a matrix row by row if `packed` keeps runs of rows together; `plain` and `packed` describe
+// the whole, whose rows are counted along `axis`.
+std::optional<RowPacking> PackOneDnnRows(const dnnl::memory::desc& plain,
+                                         const dnnl::memory::desc& packed, int axis);
+
 // c = or += op(a) op(b) * factor + bias with row-major matrices, by oneDNN's matmul.
 class OneDnnProduct {
  public:
@@ -100,8 +113,9 @@ class OneDnnProduct {
     int64_t rows = 0, columns = 0, inner = 0;
     bool transpose_a = false, transpose_b = false;
     DType a = DType::kFloat, b = DType::kFloat, result = DType::kFloat;
-    float factor = 1;       // of the sums
-    bool has_bias = false;  // float, one for each column
+    float factor = 1;             // of the sums
+    bool has_bias = false;        // float, one for each column
+    bool b_in_own_order = false;  // b comes in the order of packed_b(), not row by row
     // Axes of a batch, and the matrices by which a step along each moves; 0: the same one again.
     dnnl::memory::dims batch = {}, a_steps = {}, b_steps = {}, c_steps = {};
   };
@@ -111,10 +125,14 @@ class OneDnnProduct {
   OneDnnProduct(const Shape& shape, bool accumulates);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
+  // The rows of b, and the order in which the product reads them.
+  const dnnl::memory::desc& plain_b() const { return plain_b_; }
+  const dnnl::memory::desc& packed_b() const { return packed_b_; }
   void Run(void* a, void* b, void* bias, void* c, void* workspace);
 
  private:
   OneDnnPrimitive primitive_;
+  dnnl::memory::desc plain_b_, packed_b_;
   bool has_bias_ = false;
   size_t workspace_bytes_ = 0;
 };
@@ -125,6 +143,9 @@ class OneDnnProductOrSum {
   explicit OneDnnProductOrSum(const OneDnnProduct::Shape& shape)
       : product_(shape, /*accumulates=*/false), sum_(shape, /*accumulates=*/true) {}
 
+  const OneDnnProduct& product() const { return product_; }
+  // False if the two read b in different orders.
+  bool agrees_on_b() const { return product_.packed_b() == sum_.packed_b(); }
   size_t workspace_bytes() const {
     return std::max(product_.workspace_bytes(), sum_.workspace_bytes());
   }

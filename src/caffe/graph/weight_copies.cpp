@@ -95,8 +95,11 @@ std::vector<WeightCopy> WeightCopies(const Graph& graph) {
       copy.sources.push_back(source->second);
       for (Value* weights : copies[source->second].weights) AddUnique(weights, &copy.weights);
     }
-    const bool is_packed = node->op.As<ops::PackWeights>() != nullptr;
-    const std::string order = is_packed ? OrderOf(*readers.at(node->outputs[0]), graph) : "";
+    const auto* pack = node->op.As<ops::PackWeights>();
+    const std::string order = pack == nullptr ? ""
+                              : !pack->order.empty()
+                                  ? pack->order
+                                  : OrderOf(*readers.at(node->outputs[0]), graph);
     copy.recipe = RecipeOf(*node, copies, index, order);
     for (Value* output : node->outputs) {
       copy.results.push_back(output);

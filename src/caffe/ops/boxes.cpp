@@ -41,7 +41,7 @@ class KeptBoxes {
     area_[size_++] = box.area();
   }
 
-  // Whether the box overlaps one of these by more than the threshold, or their overlap is NaN.
+  // True if the box overlaps one of these by more than the threshold, or an overlap is NaN.
   bool Suppress(const Box& box, double threshold) const {
     for (size_t begin = 0; begin < size_; begin += kAtOnce)
       if (SuppressFrom(begin, box, box.area(), threshold)) return true;

@@ -29,7 +29,7 @@ class Elements {
 };
 
 // The candidates of a class, in the order of their indexes. Those that cannot be among the best are
-// dropped on the way: of thousands, only hundreds are ever stored.
+// dropped on the way, so that hundreds are stored and not thousands.
 struct Candidates {
   std::vector<ScoredBox> boxes;
   double least = 0;  // a candidate's score must exceed this
@@ -42,7 +42,7 @@ struct Candidates {
     boxes.push_back(candidate);
     if (top_k <= 0 || boxes.size() < 2 * static_cast<size_t>(top_k)) return;
     SelectBest(&boxes, top_k);
-    // Of equal scores the lower index is better, so that an equal one that follows is worse.
+    // An equal score that follows is worse, because its index is higher.
     least = boxes.back().score;
   }
 };

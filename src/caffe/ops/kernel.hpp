@@ -107,12 +107,26 @@ struct KernelRequest {
   KernelSettings settings = {};
 };
 
+// Packs weights row by row, so that a plan need not have all of them in memory at once. A row is an
+// element of the operand's first axis. The result is the same as that of PackedOperand::convert.
+struct RowPacking {
+  int64_t unit = 1;            // parts begin at multiples of this many rows
+  size_t workspace_bytes = 0;  // of pack
+  // Packs rows [first, first + count), which are at `rows`, into the packed operand.
+  std::function<void(const void* rows, int64_t first, int64_t count, void* packed, void* workspace)>
+      pack;
+};
+
 // An operand in the kernel's own element order: the kernel gets these bytes instead of the operand.
 struct PackedOperand {
   int operand = 0;  // index of an operand that may be packed
   size_t bytes = 0;
   std::function<void(const KernelContext&)> convert;  // (operand) -> (bytes), or back
   size_t workspace_bytes = 0;                         // of convert
+  std::optional<RowPacking> rows = {};                // absent: only as a whole
+  // Names the order if the bytes depend on nothing else but the operand, so that plans for other
+  // batches have them in common. Empty: they may depend on the whole request.
+  std::string order = {};
 };
 
 struct Kernel {
@@ -123,6 +137,7 @@ struct Kernel {
   std::vector<std::string> algorithms = {};
   std::optional<PackedOperand> packed_weights = {};   // one of the inputs
   std::optional<PackedOperand> packed_gradient = {};  // one of the outputs
+  std::optional<RowPacking> row_packing = {};         // of a step that packs weights
   // Index of an input, not read by later nodes, whose memory output 0 should reuse; a hint, not
   // needed for correctness. -1: no hint beyond what the op itself allows.
   int replaced_input = -1;

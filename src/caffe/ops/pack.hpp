@@ -12,6 +12,7 @@ namespace caffe::ops {
 struct PackWeights {
   static constexpr std::string_view kName = "PackWeights";
   std::string for_kernel;
+  std::string order;  // PackedOperand::order
   std::string Attributes() const { return "for " + for_kernel; }
 };
 

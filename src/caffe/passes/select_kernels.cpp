@@ -218,9 +218,10 @@ class SelectKernels final : public Pass {
     const bool lasts = constants_.count(weights.value) > 0;
     Value& copy = PackedValue(graph, *weights.value, packed,
                               lasts ? ValueKind::kState : ValueKind::kActivation);
-    Node& pack =
-        graph.InsertBefore(node, ops::PackWeights{node.kernel.name}, {weights.value}, {&copy});
+    Node& pack = graph.InsertBefore(node, ops::PackWeights{node.kernel.name, packed.order},
+                                    {weights.value}, {&copy});
     pack.kernel = {node.kernel.name + " (packing)", packed.convert, packed.workspace_bytes};
+    pack.kernel.row_packing = packed.rows;
     pack.signature = node.signature;
     if (lasts) pack.loop = nullptr;
     Replace(&weights, &copy);

@@ -8,6 +8,7 @@
 #include "caffe/device/device_fault.hpp"
 #include "caffe/error.hpp"
 #include "caffe/plan/operand_guard.hpp"
+#include "caffe/plan/weight_parts.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 #include "caffe/trace.hpp"
 
@@ -83,50 +84,30 @@ void Executor::Prepare(const RunOptions& options) {
 void Executor::UpdateCopies(const RunOptions& options) {
   const Launch launch{options, program_->device->compute_stream()};
   if (copies_.FindOutdated()) ForgetSegments();
-  copies_.Update(
-      [&](size_t copy) { AtStep(program_->steps[copy], [&] { MakeCopy(copy, launch); }); });
+  copies_.Update([&](size_t copy) { MakeCopy(copy, launch); });
 }
 
-// Weights that are not in memory are cast in parts, and brought into memory for other copies.
 void Executor::MakeCopy(size_t copy, const Launch& launch) {
+  AtStep(program_->steps[copy], [&] { RunCopy(copy, launch); });
+}
+
+// Weights that are not in memory are cast and packed in parts if they can be, and brought into
+// memory for other copies.
+void Executor::RunCopy(size_t copy, const Launch& launch) {
   Device& device = *program_->device;
   const Program::Step& step = program_->steps[copy];
-  const bool is_cast = program_->copies[copy].is_cast;
-  std::shared_ptr<const Origin> origin;
-  if (device.is_host_accessible() && is_cast) origin = bindings()[step.inputs[0]]->AbsentFrom();
-  if (origin && !origin->reads_parts()) origin = nullptr;
-  const ProgramMemory::CopyOperands operands(&memory_, copy, origin != nullptr);
+  const WeightParts parts(*program_, bindings(), copy);
+  if (!parts) copies_.MakeSources(copy, [&](size_t source) { MakeCopy(source, launch); });
+  const ProgramMemory::CopyOperands operands(&memory_, copy, /*keeps_inputs_away=*/!!parts);
   KernelContext context = ContextOf(copy, launch);
+  if (parts) return parts.Make(context);
   std::shared_ptr<void> workspace;  // ends before the operands
   if (static_cast<int64_t>(step.kernel.workspace_bytes) > program_->workspace_bytes) {
     workspace = device.Allocate(step.kernel.workspace_bytes);
     context.workspace = workspace.get();
   }
-  if (origin) {
-    CastFrom(*origin, copy, context);
-  } else {
-    RunStep(copy, context, launch);
-  }
+  RunStep(copy, context, launch);
   if (workspace && !device.is_host_accessible()) device.Synchronize();
-}
-
-void Executor::CastFrom(const Origin& origin, size_t copy, const KernelContext& whole) const {
-  constexpr int64_t kPart = 1 << 20;
-  TensorView from = whole.input(0), to = whole.output(0);
-  const int64_t count = to.count();
-  const int64_t from_size = static_cast<int64_t>(SizeOf(from.dtype));
-  std::vector<char> part(static_cast<size_t>(std::min(kPart, count) * from_size));
-  KernelContext context = whole;
-  context.inputs = {&from, 1};
-  context.outputs = {&to, 1};
-  for (int64_t first = 0; first < count; first += kPart) {
-    const int64_t numbers = std::min(kPart, count - first);
-    origin.Read(first, numbers, from.dtype, part.data());
-    from.shape = to.shape = Shape{numbers};
-    from.data = part.data();
-    to.data = whole.output(0).as<char>() + first * static_cast<int64_t>(SizeOf(to.dtype));
-    program_->steps[copy].kernel.run(context);
-  }
 }
 
 void Executor::PrepareCopies() {

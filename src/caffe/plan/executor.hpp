@@ -115,7 +115,7 @@ class Executor {
   void Prepare(const RunOptions& options);
   void UpdateCopies(const RunOptions& options);
   void MakeCopy(size_t copy, const Launch& launch);
-  void CastFrom(const Origin& origin, size_t copy, const KernelContext& context) const;
+  void RunCopy(size_t copy, const Launch& launch);
   void ForgetSegments();
   void SendPassNumbers(const RunOptions& options);
   // Runs the steps that the options select, up to the last one or a shape change.

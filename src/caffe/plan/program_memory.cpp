@@ -74,11 +74,11 @@ void ProgramMemory::BindOperandsOf(size_t step, bool are_outputs) {
 }
 
 ProgramMemory::CopyOperands::CopyOperands(ProgramMemory* memory, size_t copy,
-                                          bool keeps_weights_away)
+                                          bool keeps_inputs_away)
     : memory_(*memory), copy_(copy) {
   try {
     for (const BoundOperand& operand : memory_.of_copies_[copy_]) {
-      const bool is_away = operand.is_param && keeps_weights_away;
+      const bool is_away = !operand.is_output && keeps_inputs_away;
       void* const data = is_away            ? nullptr
                          : operand.is_param ? operand.tensor->Borrow()
                                             : operand.tensor->data();

@@ -45,8 +45,8 @@ class ProgramMemory {
   // are borrowed, so that those with an origin are freed afterwards.
   class CopyOperands {
    public:
-    // `keeps_weights_away`: does not bring weights into memory.
-    CopyOperands(ProgramMemory* memory, size_t copy, bool keeps_weights_away);
+    // `keeps_inputs_away`: does not bring weights, or copies of them, into memory.
+    CopyOperands(ProgramMemory* memory, size_t copy, bool keeps_inputs_away);
     ~CopyOperands();
     CopyOperands(const CopyOperands&) = delete;
     CopyOperands& operator=(const CopyOperands&) = delete;

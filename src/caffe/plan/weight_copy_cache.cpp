@@ -13,7 +13,7 @@ bool WeightCopyCache::FindOutdated() {
   return DetachOutdated() && memory_.Refresh();
 }
 
-void WeightCopyCache::Update(const std::function<void(size_t copy)>& make) {
+void WeightCopyCache::Update(const Maker& make) {
   for (size_t i = 0; i < program_->copies.size(); ++i) {
     if (program_->copies[i].is_read) Make(i, make);
   }
@@ -67,10 +67,13 @@ bool WeightCopyCache::DetachOutdated() {
   return has_detached;
 }
 
-void WeightCopyCache::Make(size_t index, const std::function<void(size_t copy)>& make) {
+void WeightCopyCache::MakeSources(size_t copy, const Maker& make) {
+  for (const int source : program_->copies[copy].sources) Make(static_cast<size_t>(source), make);
+}
+
+void WeightCopyCache::Make(size_t index, const Maker& make) {
   if (IsCurrent(index)) return;
   const Program::Copy& copy = program_->copies[index];
-  for (const int source : copy.sources) Make(static_cast<size_t>(source), make);
   make(index);
   for (size_t k = 0; k < copy.results.size(); ++k) {
     ResultOf(index, k).MarkWritten();

@@ -30,9 +30,13 @@ class WeightCopyCache {
   // Finds outdated copies. Those that other nets share get memory of their own, because they will
   // be written; returns true if addresses have changed by that.
   bool FindOutdated();
-  // Makes missing and outdated copies with make(index), those that others are made from first.
-  // FindOutdated() must precede it. Copies that only other copies are made from may be freed then.
-  void Update(const std::function<void(size_t copy)>& make);
+  // Makes missing and outdated copies that steps read with make(index), which calls MakeSources()
+  // if it reads the copies from which this one is made. FindOutdated() must precede it. Copies that
+  // only other copies are made from may be freed then.
+  using Maker = std::function<void(size_t copy)>;
+  void Update(const Maker& make);
+  // Makes the copies that a copy is made from, unless they are up to date.
+  void MakeSources(size_t copy, const Maker& make);
   // Shares memory with equal copies of another net that has the same weights. Those of the other
   // must be up to date.
   void ShareWith(const WeightCopyCache& other);
@@ -51,7 +55,7 @@ class WeightCopyCache {
   bool IsCurrent(size_t copy) const;
   void FreeUnread();
   bool DetachOutdated();
-  void Make(size_t index, const std::function<void(size_t copy)>& make);
+  void Make(size_t index, const Maker& make);
   bool IsResultOf(size_t copy, const SyncedTensor* tensor) const;
   SyncedTensor& ResultOf(size_t copy, size_t result = 0) const {
     return *memory_.bindings()[program_->copies[copy].results[result]];

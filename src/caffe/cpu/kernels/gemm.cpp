@@ -1,8 +1,10 @@
 // Matrix products by oneDNN.
 #include "caffe/ops/gemm.hpp"
 
+#include <memory>
+
 #include "caffe/core/signals_held.hpp"
-#include "caffe/cpu/onednn.hpp"
+#include "caffe/cpu/kernels/matmul.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -71,34 +73,9 @@ KernelOrRefusal MakeSgemm(const ops::Gemm& op, const KernelRequest& request) {
 
 // For bfloat16, which dnnl_sgemm does not support.
 KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
-  if (op.rows == 0 || op.columns == 0 || op.inner == 0) return Refusal{"an empty batch"};
-  const OperandDesc& a = request.inputs[ops::Gemm::kA];
-  const DType result = request.outputs[0].dtype;
-  if (result != a.dtype && result != DType::kFloat)
-    return Refusal{"a result neither of the factors' type nor float"};
-  const bool has_bias =
-      request.inputs.size() > ops::Gemm::kBias && request.inputs[ops::Gemm::kBias].present;
-  if (has_bias && request.inputs[ops::Gemm::kBias].dtype != DType::kFloat)
-    return Refusal{"only a float bias"};
+  if (auto refusal = RefuseMatmul(op, request)) return *std::move(refusal);
   try {
-    const OneDnnProduct::Shape shape{.rows = op.rows,
-                                     .columns = op.columns,
-                                     .inner = op.inner,
-                                     .transpose_a = op.transpose_a,
-                                     .transpose_b = op.transpose_b,
-                                     .a = a.dtype,
-                                     .b = a.dtype,
-                                     .result = result,
-                                     .has_bias = has_bias};
-    auto product = std::make_shared<OneDnnProductOrSum>(shape);
-    return Kernel{"",
-                  [product, has_bias](const KernelContext& ctx) {
-                    product->Run(ctx.accumulates(0), ctx.input(ops::Gemm::kA).data,
-                                 ctx.input(ops::Gemm::kB).data,
-                                 has_bias ? ctx.input(ops::Gemm::kBias).data : nullptr,
-                                 ctx.output(0).data, ctx.workspace);
-                  },
-                  product->workspace_bytes()};
+    return KernelOf(std::make_shared<OneDnnProductOrSum>(ShapeOf(op, request)), HasBias(request));
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
   }

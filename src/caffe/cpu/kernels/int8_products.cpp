@@ -32,6 +32,8 @@ class Int8Weights {
       : rows_(rows),
         scales_offset_((preferred.get_size() + 63) / 64 * 64),
         plain_bytes_((plain.get_size() + 63) / 64 * 64),
+        plain_(plain),
+        preferred_(preferred),
         reorder_(plain, preferred, /*accumulates=*/false) {}
 
   size_t bytes() const {
@@ -40,23 +42,49 @@ class Int8Weights {
   size_t workspace_bytes() const { return plain_bytes_ + reorder_.scratchpad_bytes(); }
 
   void Pack(const float* weights, char* packed, char* workspace) {
-    float* const scales = reinterpret_cast<float*>(packed + scales_offset_);
     auto* const numbers = reinterpret_cast<int8_t*>(workspace);
-    ParallelFor(rows_.channels, kPointwiseGrain / rows_.count + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) {
-        scales[k] = QuantizeRow(weights + k * rows_.row, rows_.count, rows_.step,
-                                numbers + k * rows_.count);
-      }
-    });
+    Quantize(weights, rows_.channels, numbers, ScalesOf(packed));
     reorder_.Run(numbers, packed, workspace + plain_bytes_);
+  }
+  // The same for some channels, if these stay together; those of `weights` begin with `first`.
+  std::optional<RowPacking> ByRows() const {
+    if (rows_.step != 1 || rows_.row != rows_.count) return std::nullopt;
+    const auto reorder = PackOneDnnRows(plain_, preferred_, 0);
+    if (!reorder) return std::nullopt;
+    const int64_t unit = reorder->unit, of_unit = unit * rows_.count;
+    const size_t numbers_bytes = (static_cast<size_t>(of_unit) + 63) / 64 * 64;
+    RowPacking packing{.unit = unit, .workspace_bytes = numbers_bytes + reorder->workspace_bytes};
+    packing.pack = [weights = *this, reorder, unit, of_unit, numbers_bytes](
+                       const void* rows, int64_t first, int64_t count, void* packed,
+                       void* workspace) {
+      const auto* from = static_cast<const float*>(rows);
+      char* const to = static_cast<char*>(packed);
+      char* const space = static_cast<char*>(workspace);
+      for (int64_t k = first; k < first + count; k += unit, from += of_unit) {
+        weights.Quantize(from, unit, reinterpret_cast<int8_t*>(space), weights.ScalesOf(to) + k);
+        reorder->pack(space, k, unit, packed, space + numbers_bytes);
+      }
+    };
+    return packing;
   }
   const float* Scales(const char* packed) const {
     return reinterpret_cast<const float*>(packed + scales_offset_);
   }
 
  private:
+  float* ScalesOf(char* packed) const { return reinterpret_cast<float*>(packed + scales_offset_); }
+  void Quantize(const float* weights, int64_t channels, int8_t* numbers, float* scales) const {
+    ParallelFor(channels, kPointwiseGrain / rows_.count + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        scales[k] = QuantizeRow(weights + k * rows_.row, rows_.count, rows_.step,
+                                numbers + k * rows_.count);
+      }
+    });
+  }
+
   WeightRows rows_;
   size_t scales_offset_ = 0, plain_bytes_ = 0;
+  dnnl::memory::desc plain_, preferred_;
   ReorderStep reorder_;
 };
 
@@ -240,6 +268,13 @@ Kernel MakeProduct(const typename Primitive::primitive_desc& description, const 
     };
     kernel.packed_weights = PackedOperand{Int8Product::kW, product->weights->bytes(), pack,
                                           product->weights->workspace_bytes()};
+    // Those of convolutions are not worth more calls.
+    constexpr bool kIsGemm = std::is_same_v<Primitive, dnnl::inner_product_forward>;
+    if (kIsGemm && w.shape.num_axes() > 0 && w.shape[0] == rows.channels) {
+      kernel.packed_weights->rows = product->weights->ByRows();
+      kernel.packed_weights->order =
+          StrCat(OneDnnOrder(description.weights_desc()), ", then scales, steps of ", rows.step);
+    }
   }
   return kernel;
 }

@@ -38,7 +38,7 @@ void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
 // other, their loops run along the positions.
 constexpr int64_t kTogether = 128;
 
-// What the gradients of some positions take.
+// The numbers that the gradients of some positions take.
 template <typename P>
 struct Slopes {
   bool is_ignored[kTogether];

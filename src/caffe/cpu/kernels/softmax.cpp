@@ -94,7 +94,7 @@ CAFFE_CPU_CLONES void SoftmaxShortRows(const X* x, int64_t classes, Y* y) {
   }
 }
 
-// Of `count` rows, one after another.
+// Computes `count` rows that follow one another.
 template <typename X, typename Y>
 void SoftmaxRows(const X* x, int64_t classes, int64_t count, Y* y) {
   while (count > 0) {
