@@ -67,6 +67,9 @@ struct NetOptions {
   // from the .caffemodel, which stays open, or from the fillers; they then stay in memory. true:
   // they stay from the beginning. Weights that come from elsewhere stay in any case.
   bool keep_weights = false;
+  // Others write the weights between runs of a net of phase TEST, as a solver does for its test
+  // nets: steps read them in place where they can.
+  bool weights_change = false;
   // Limit, in bytes, of the memory for training: parameters, gradients, `solver_states` tensors per
   // parameter, inputs and outputs, activations and workspace. Backward recomputes as many results
   // of forward as the limit requires; the numbers stay the same. 0: no limit. Throws

@@ -53,7 +53,7 @@ class Memory {
   };
   template <typename Fn>
   void VisitNumbers(const Fn& fn) {
-    if (view_.dtype == DType::kUInt8) {
+    if (Is8Bit(view_.dtype)) {
       for (int64_t i = 0; i < view_.count(); ++i) view_.as<uint8_t>()[i] = i * 7 % 251;
       return;
     }
@@ -80,7 +80,7 @@ class PackedWeightsTest : public ::testing::TestWithParam<DType> {
     Device& device = *testing::DeviceOrNull(DeviceKind::kCpu);
     for (const KernelCandidate& one :
          KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type())) {
-      const DType served = data == DType::kUInt8 ? DType::kInt8 : data;
+      const DType served = Is8Bit(data) ? DType::kInt8 : data;
       if (!one.IsFor(op) || !one.Serves({served, DType::kFloat})) continue;
       KernelOrRefusal answer = one.factory({op, inputs, outputs, device});
       auto* kernel = std::get_if<Kernel>(&answer);
@@ -94,7 +94,7 @@ class PackedWeightsTest : public ::testing::TestWithParam<DType> {
     if (!packing.rows) return;
     const RowPacking& rows = *packing.rows;
     Memory again(Describe({static_cast<int64_t>(packing.bytes)}, DType::kUInt8));
-    std::vector<char> workspace(rows.workspace_bytes + 64);
+    Memory workspace(Describe({static_cast<int64_t>(rows.workspace_bytes) + 1}, DType::kUInt8));
     const int64_t all = w.view().shape[0];
     const size_t row_bytes = w.view().bytes() / static_cast<size_t>(all);
     const int64_t half = std::max<int64_t>(all / 2 / rows.unit, 1) * rows.unit;
@@ -110,13 +110,14 @@ class PackedWeightsTest : public ::testing::TestWithParam<DType> {
     const std::string what =
         StrCat(p.rows, "x", p.inner, " * ", p.inner, "x", p.columns, p.transpose_b ? "" : " plain");
     const Gemm gemm{p.rows, p.columns, p.inner, false, p.transpose_b};
-    const bool is_8_bit = data == DType::kUInt8;
+    const bool is_8_bit = Is8Bit(data);
     const std::vector<int64_t> of_w = p.transpose_b ? std::vector<int64_t>{p.columns, p.inner}
                                                     : std::vector<int64_t>{p.inner, p.columns};
     OperandDesc inputs[] = {Describe({p.rows, p.inner}, data),
                             Describe(of_w, is_8_bit ? DType::kFloat : data),
                             Describe({p.columns}, DType::kFloat)};
-    inputs[Gemm::kB].may_be_packed = inputs[Gemm::kB].is_constant = true;
+    OperandDesc& weights = inputs[Gemm::kB];
+    weights.may_be_packed = weights.is_constant = weights.packing_frees_it = true;
     const OperandDesc outputs[] = {Describe({p.rows, p.columns}, data)};
     const std::optional<Kernel> kernel = PackingKernel(gemm, inputs, outputs, data);
     if (!kernel) return;
@@ -174,7 +175,8 @@ TEST_P(PackedWeightsTest, GiveTheProductInWholeAndByRows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, PackedWeightsTest,
-                         ::testing::Values(DType::kFloat, DType::kBFloat16, DType::kUInt8),
+                         ::testing::Values(DType::kFloat, DType::kBFloat16, DType::kUInt8,
+                                           DType::kInt8),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 }  // namespace

@@ -98,6 +98,41 @@ def test_a_deleted_file_is_read_and_an_overwritten_one_is_an_error(files):
         other.params["ip"][0].data
 
 
+IP = """layer {{ name: "{0}" type: "InnerProduct" bottom: "{1}" top: "{0}" param {{ name: "{2}" }}
+  inner_product_param {{ num_output: 512 bias_term: false weight_filler {{ type: "gaussian" std: 0.1 }} }} }}"""
+INPUT = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 512 } } }'
+EMBED = """layer { name: "e" type: "Embed" bottom: "i" top: "e" param { name: "w" }
+  embed_param { num_output: 512 input_dim: 512 bias_term: false } }"""
+
+
+def test_weights_that_two_layers_read_exist_once(tmp_path):
+    (tmp_path / "net.prototxt").write_text(INPUT + IP.format("a", "x", "w") + IP.format("b", "a", "w"))
+    caffe.Net(tmp_path / "net.prototxt", caffe.TEST).save(tmp_path / "net.caffemodel")
+    net = caffe.Net(tmp_path / "net.prototxt", caffe.TEST, weights=tmp_path / "net.caffemodel", keep_all=False)
+    net.forward()
+    assert net.weight_bytes == 4 * 512 * 512
+
+
+def test_weights_that_are_read_in_two_ways_exist_once(tmp_path):
+    index = 'layer { name: "i" type: "Input" top: "i" input_param { shape { dim: 4 } } }'
+    (tmp_path / "net.prototxt").write_text(INPUT + index + IP.format("a", "x", "w") + EMBED)
+    caffe.Net(tmp_path / "net.prototxt", caffe.TEST).save(tmp_path / "net.caffemodel")
+    net = caffe.Net(tmp_path / "net.prototxt", caffe.TEST, weights=tmp_path / "net.caffemodel", keep_all=False)
+    net.forward()
+    assert net.weight_bytes == 4 * 512 * 512
+
+
+def test_a_solver_s_test_net_reads_the_weights_in_place(tmp_path):
+    loss = 'layer { name: "loss" type: "EuclideanLoss" bottom: "a" bottom: "x" top: "loss" }'
+    data = INPUT.replace("Input", "DummyData").replace("input_param", "dummy_data_param")
+    (tmp_path / "net.prototxt").write_text(data + IP.format("a", "x", "w") + loss)
+    (tmp_path / "solver.prototxt").write_text(
+        f'net: "{tmp_path}/net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 2 test_iter: 1 test_interval: 1')
+    solver = caffe.get_solver(str(tmp_path / "solver.prototxt"), keep_all=False)
+    solver.step(2)
+    assert solver.test_nets[0].weight_bytes == 4 * 512 * 512
+
+
 LARGE = """
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 4096 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"

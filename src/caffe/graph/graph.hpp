@@ -178,6 +178,8 @@ struct LayerCall {
 struct CompileOptions {
   std::shared_ptr<Device> device;
   bool is_training_phase = false;
+  // Others write the weights between runs.
+  bool weights_change = false;
   // keep-all: every named blob can be read and written between any two layers; gradients enter
   // through the diffs of output blobs. Otherwise only losses enter and parameter gradients leave,
   // and memory is reused.

@@ -25,6 +25,7 @@ CompileOptions OptionsFor(const NetSource& source, const PlanKey& key, size_t nu
   CompileOptions compile;
   compile.device = device;
   compile.is_training_phase = param.state().phase() == TRAIN;
+  compile.weights_change = options.weights_change;
   compile.keep_all = options.keep_all;
   compile.with_backward = options.with_backward;
   compile.force_backward = param.force_backward() || num_layers < layers.size();

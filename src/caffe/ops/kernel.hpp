@@ -86,6 +86,9 @@ struct OperandDesc : TensorDesc {
   bool may_be_packed = false;
   // The input never changes between runs, so a conversion by the plan is done only once.
   bool is_constant = false;
+  // Packing this input frees its plain form unless a user wants to keep it: no other node reads it,
+  // and nobody writes it between runs.
+  bool packing_frees_it = false;
   // No later node reads this input, so its memory may be reused for the output.
   bool is_last_read = false;
 };
@@ -112,7 +115,8 @@ struct KernelRequest {
 struct RowPacking {
   int64_t unit = 1;            // parts begin at multiples of this many rows
   size_t workspace_bytes = 0;  // of pack
-  // Packs rows [first, first + count), which are at `rows`, into the packed operand.
+  // Packs rows [first, first + count), which are at `rows`, into the packed operand. All rows come in
+  // order, with one workspace.
   std::function<void(const void* rows, int64_t first, int64_t count, void* packed, void* workspace)>
       pack;
 };

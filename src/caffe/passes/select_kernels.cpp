@@ -131,6 +131,27 @@ class SelectKernels final : public Pass {
     }
     for (const WeightCopy& copy : WeightCopies(graph))
       constants_.insert(copy.results.begin(), copy.results.end());
+    FindFreed(graph);
+  }
+
+  // Constants that a single node reads, and that are made from weights which nothing else reads.
+  void FindFreed(const Graph& graph) {
+    freed_.clear();
+    if (graph.options.weights_change || graph.options.for_any_processor) return;
+    std::map<const Value*, int> readers;  // of weights as a whole, and of their copies
+    for (const Node* node : graph.ScheduledNodes()) {
+      for (Value* input : node->inputs)
+        if (input != nullptr) ++readers[input->root()];
+    }
+    const auto is_read_once = [&](Value* value) { return readers[value->root()] == 1; };
+    for (Value* value : constants_)
+      if (value->kind == ValueKind::kParam && is_read_once(value)) freed_.insert(value);
+    for (const WeightCopy& copy : WeightCopies(graph)) {
+      if (std::ranges::all_of(copy.weights, is_read_once) &&
+          std::ranges::all_of(copy.results, is_read_once)) {
+        freed_.insert(copy.results.begin(), copy.results.end());
+      }
+    }
   }
 
   // Steps that run only when weights have changed. They get workspace for that time.
@@ -181,6 +202,7 @@ class SelectKernels final : public Pass {
     std::vector<OperandDesc> inputs = Describe(node.inputs, may_be_packed);
     for (size_t i = 0; i < inputs.size(); ++i) {
       inputs[i].is_constant = constants_.count(node.inputs[i]) > 0;
+      inputs[i].packing_frees_it = freed_.count(node.inputs[i]) > 0;
       inputs[i].is_last_read = last_reads_->IsLast(node, node.inputs[i]);
     }
     const std::vector<OperandDesc> outputs = Describe(node.outputs, may_be_packed);
@@ -302,7 +324,7 @@ class SelectKernels final : public Pass {
                              Name(device), tried.empty() ? "; this build has none" : tried));
   }
 
-  std::set<const Value*> constants_;
+  std::set<Value*> constants_, freed_;
   std::optional<LastReads> last_reads_;
 };
 

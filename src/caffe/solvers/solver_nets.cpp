@@ -108,6 +108,7 @@ NetOptions TrainNetOptions(const SolverParameter& param, NetOptions options, int
 
 NetOptions TestNetOptions(NetOptions train, const TestNetDefinition& definition) {
   train.with_backward = false;
+  train.weights_change = true;
   train.memory_limit = 0;
   train.whole_epochs = definition.is_whole_epoch;
   if (!definition.is_generic || !definition.file.empty()) train.file = definition.file;

@@ -113,6 +113,7 @@ PackedOperand Pack(const ops::Gemm& op, const OperandDesc& b, const dnnl::memory
 KernelOrRefusal MakeBlocked(const ops::Gemm& op, const KernelRequest& request) {
   const OperandDesc& b = request.inputs[ops::Gemm::kB];
   if (!b.is_constant || !b.may_be_packed) return Refusal{"weights that change"};
+  if (!b.packing_frees_it) return Refusal{"weights that others read, too"};
   if (b.dtype != DType::kFloat && OneDnnMultipliesTiles()) return Refusal{"not measured with AMX"};
   if (auto refusal = RefuseMatmul(op, request)) return *std::move(refusal);
   try {

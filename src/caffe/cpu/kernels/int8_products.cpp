@@ -46,11 +46,12 @@ class Int8Weights {
     Quantize(weights, rows_.channels, numbers, ScalesOf(packed));
     reorder_.Run(numbers, packed, workspace + plain_bytes_);
   }
-  // The same for some channels, if these stay together; those of `weights` begin with `first`.
+  // The same for some channels at a time. If oneDNN's format does not keep channels together, or
+  // ends with sums for signed data, the numbers of all are rearranged after the last one.
   std::optional<RowPacking> ByRows() const {
     if (rows_.step != 1 || rows_.row != rows_.count) return std::nullopt;
     const auto reorder = PackOneDnnRows(plain_, preferred_, 0);
-    if (!reorder) return std::nullopt;
+    if (!reorder) return ByRowsThenAll();
     const int64_t unit = reorder->unit, of_unit = unit * rows_.count;
     const size_t numbers_bytes = (static_cast<size_t>(of_unit) + 63) / 64 * 64;
     RowPacking packing{.unit = unit, .workspace_bytes = numbers_bytes + reorder->workspace_bytes};
@@ -72,6 +73,21 @@ class Int8Weights {
   }
 
  private:
+  RowPacking ByRowsThenAll() const {
+    RowPacking packing{.workspace_bytes = workspace_bytes()};
+    packing.pack = [weights = std::make_shared<Int8Weights>(*this)](const void* rows, int64_t first,
+                                                                    int64_t count, void* packed,
+                                                                    void* workspace) {
+      char* const to = static_cast<char*>(packed);
+      auto* const numbers = static_cast<int8_t*>(workspace);
+      const WeightRows& all = weights->rows_;
+      weights->Quantize(static_cast<const float*>(rows), count, numbers + first * all.count,
+                        weights->ScalesOf(to) + first);
+      if (first + count < all.channels) return;
+      weights->reorder_.Run(numbers, packed, static_cast<char*>(workspace) + weights->plain_bytes_);
+    };
+    return packing;
+  }
   float* ScalesOf(char* packed) const { return reinterpret_cast<float*>(packed + scales_offset_); }
   void Quantize(const float* weights, int64_t channels, int8_t* numbers, float* scales) const {
     ParallelFor(channels, kPointwiseGrain / rows_.count + 1, [&](int64_t begin, int64_t end) {
