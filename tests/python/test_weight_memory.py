@@ -1,4 +1,5 @@
 """Nets for inference give the exact floats of their weights, although they hold them in 16 bits."""
+import os
 import shutil
 import subprocess
 import sys
@@ -165,5 +166,6 @@ def test_weights_of_a_product_are_never_in_memory_as_floats(tmp_path, precision)
 
     calibrate(net, feed=feed, iterations=32).save(tmp_path / "ranges.json")
     command = [sys.executable, "-c", PEAK, precision, str(tmp_path)]
-    peak = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    environment = {**os.environ, "PYTHONPATH": f"{caffe.__path__[0]}/.."}
+    peak = int(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
     assert peak < 54 << 10
