@@ -157,6 +157,8 @@ print(kib("VmHWM") - idle)
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
 def test_weights_of_a_product_are_never_in_memory_as_floats(tmp_path, precision):
     """64 MiB of floats become 32 or 16."""
+    if not os.access("/proc/self/clear_refs", os.W_OK):
+        pytest.skip("this kernel does not reset the peak of memory")
     (tmp_path / "net.prototxt").write_text(LARGE)
     net = caffe.Net(tmp_path / "net.prototxt", caffe.TEST)
     net.save(tmp_path / "net.caffemodel")
