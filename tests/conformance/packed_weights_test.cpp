@@ -74,7 +74,7 @@ struct Product {
 
 class PackedWeightsTest : public ::testing::TestWithParam<DType> {
  protected:
-  // The kernel of the best candidate that packs weights and has `is_wanted`; nothing if none has.
+  // The kernel of the best candidate that packs weights; nothing if none does.
   static std::optional<Kernel> PackingKernel(const Op& op, std::span<const OperandDesc> inputs,
                                              std::span<const OperandDesc> outputs, DType data) {
     Device& device = *testing::DeviceOrNull(DeviceKind::kCpu);

@@ -106,21 +106,21 @@ EMBED = """layer { name: "e" type: "Embed" bottom: "i" top: "e" param { name: "w
   embed_param { num_output: 512 input_dim: 512 bias_term: false } }"""
 
 
-def test_weights_that_two_layers_read_exist_once(tmp_path):
-    (tmp_path / "net.prototxt").write_text(INPUT + IP.format("a", "x", "w") + IP.format("b", "a", "w"))
-    caffe.Net(tmp_path / "net.prototxt", caffe.TEST).save(tmp_path / "net.caffemodel")
-    net = caffe.Net(tmp_path / "net.prototxt", caffe.TEST, weights=tmp_path / "net.caffemodel", keep_all=False)
+def bytes_after_a_run(folder, text):
+    (folder / "net.prototxt").write_text(text)
+    caffe.Net(folder / "net.prototxt", caffe.TEST).save(folder / "net.caffemodel")
+    net = caffe.Net(folder / "net.prototxt", caffe.TEST, weights=folder / "net.caffemodel", keep_all=False)
     net.forward()
-    assert net.weight_bytes == 4 * 512 * 512
+    return net.weight_bytes
+
+
+def test_weights_that_two_layers_read_exist_once(tmp_path):
+    assert bytes_after_a_run(tmp_path, INPUT + IP.format("a", "x", "w") + IP.format("b", "a", "w")) == 4 * 512 * 512
 
 
 def test_weights_that_are_read_in_two_ways_exist_once(tmp_path):
     index = 'layer { name: "i" type: "Input" top: "i" input_param { shape { dim: 4 } } }'
-    (tmp_path / "net.prototxt").write_text(INPUT + index + IP.format("a", "x", "w") + EMBED)
-    caffe.Net(tmp_path / "net.prototxt", caffe.TEST).save(tmp_path / "net.caffemodel")
-    net = caffe.Net(tmp_path / "net.prototxt", caffe.TEST, weights=tmp_path / "net.caffemodel", keep_all=False)
-    net.forward()
-    assert net.weight_bytes == 4 * 512 * 512
+    assert bytes_after_a_run(tmp_path, INPUT + index + IP.format("a", "x", "w") + EMBED) == 4 * 512 * 512
 
 
 def test_a_solver_s_test_net_reads_the_weights_in_place(tmp_path):

@@ -214,19 +214,17 @@ std::optional<RowPacking> PackOneDnnRows(const dnnl::memory::desc& plain,
   dnnl::memory::dims part = from.dims;
   part[axis] = unit;
   const dnnl::memory::dims begin(part.size(), 0);
-  RowPacking packing{.unit = unit};
-  auto reorder = std::make_shared<OneDnnPrimitive>(
-      MakeOneDnnReorder(plain.submemory_desc(part, begin), packed.submemory_desc(part, begin),
-                        /*accumulates=*/false, &packing.workspace_bytes));
+  auto reorder = std::make_shared<ReorderStep>(plain.submemory_desc(part, begin),
+                                               packed.submemory_desc(part, begin),
+                                               /*accumulates=*/false);
+  RowPacking packing{.unit = unit, .workspace_bytes = reorder->scratchpad_bytes()};
   const int64_t from_step = from.strides[axis] * unit * from.number_bytes;
   const int64_t to_step = unit_count * to.number_bytes;
   packing.pack = [=](const void* some, int64_t first, int64_t number, void* whole,
                      void* workspace) {
     for (int64_t i = 0; i < number / unit; ++i) {
-      reorder->SetOperand(0, const_cast<char*>(static_cast<const char*>(some)) + i * from_step);
-      reorder->SetOperand(1, static_cast<char*>(whole) + (first / unit + i) * to_step);
-      reorder->SetOperand(2, workspace);
-      reorder->Run();
+      reorder->Run(const_cast<char*>(static_cast<const char*>(some)) + i * from_step,
+                   static_cast<char*>(whole) + (first / unit + i) * to_step, workspace);
     }
   };
   return packing;

@@ -94,6 +94,25 @@ class OneDnnPrimitive {
 OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
                                   bool accumulates, size_t* scratchpad_bytes);
 
+// A reorder and the scratchpad that it needs.
+class ReorderStep {
+ public:
+  ReorderStep(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool accumulates)
+      : primitive_(MakeOneDnnReorder(from, to, accumulates, &scratchpad_bytes_)) {}
+
+  size_t scratchpad_bytes() const { return scratchpad_bytes_; }
+  void Run(void* from, void* to, void* scratchpad) {
+    primitive_.SetOperand(0, from);
+    primitive_.SetOperand(1, to);
+    primitive_.SetOperand(2, scratchpad);
+    primitive_.Run();
+  }
+
+ private:
+  size_t scratchpad_bytes_ = 0;
+  OneDnnPrimitive primitive_;
+};
+
 // Describes the order of a tensor's elements.
 std::string OneDnnOrder(const dnnl::memory::desc& desc);
 // Returns how many columns a panel has if a matrix consists of panels of its columns, one after

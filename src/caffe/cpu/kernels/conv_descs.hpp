@@ -100,23 +100,4 @@ inline bool HasEmptyWindow(const ops::ConvGeometry& g, const Shape& x, const Sha
   return false;
 }
 
-// A reorder and the scratchpad that it needs.
-class ReorderStep {
- public:
-  ReorderStep(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool accumulates)
-      : primitive_(MakeOneDnnReorder(from, to, accumulates, &scratchpad_bytes_)) {}
-
-  size_t scratchpad_bytes() const { return scratchpad_bytes_; }
-  void Run(void* from, void* to, void* scratchpad) {
-    primitive_.SetOperand(0, from);
-    primitive_.SetOperand(1, to);
-    primitive_.SetOperand(2, scratchpad);
-    primitive_.Run();
-  }
-
- private:
-  size_t scratchpad_bytes_ = 0;
-  OneDnnPrimitive primitive_;
-};
-
 }  // namespace caffe::cpu

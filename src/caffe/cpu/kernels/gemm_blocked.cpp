@@ -93,17 +93,12 @@ SingleRow SingleRowOf(const ops::Gemm& op, DType type, const dnnl::memory::desc&
 
 PackedOperand Pack(const ops::Gemm& op, const OperandDesc& b, const dnnl::memory::desc& plain,
                    const dnnl::memory::desc& packed) {
-  size_t scratchpad = 0;
-  auto reorder = std::make_shared<OneDnnPrimitive>(
-      MakeOneDnnReorder(plain, packed, /*accumulates=*/false, &scratchpad));
+  auto reorder = std::make_shared<ReorderStep>(plain, packed, /*accumulates=*/false);
   PackedOperand operand{ops::Gemm::kB, packed.get_size(),
                         [reorder](const KernelContext& ctx) {
-                          reorder->SetOperand(0, ctx.input(0).data);
-                          reorder->SetOperand(1, ctx.output(0).data);
-                          reorder->SetOperand(2, ctx.workspace);
-                          reorder->Run();
+                          reorder->Run(ctx.input(0).data, ctx.output(0).data, ctx.workspace);
                         },
-                        scratchpad};
+                        reorder->scratchpad_bytes()};
   if (op.transpose_b && b.shape.num_axes() > 0 && b.shape[0] == op.columns)
     operand.rows = PackOneDnnRows(plain, packed, 1);
   operand.order = StrCat(OneDnnOrder(packed), op.transpose_b ? " of columns" : " of rows");
