@@ -303,6 +303,7 @@ def test_a_mask_gets_no_gradient(write):
 @pytest.mark.parametrize("mask", [False, True])
 def test_a_context_has_a_gradient_without_a_loss(write, mask):
     bottoms = 'bottom: "x" bottom: "c"' + (' bottom: "m"' if mask else "")
+    caffe.set_random_seed(1)
     net = caffe.Net(write(f"""force_backward: true
 layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: 2 dim: 3 dim: 8 }} }} }}
 layer {{ name: "c" type: "Input" top: "c" input_param {{ shape {{ dim: 2 dim: 7 dim: 5 }} }} }}
