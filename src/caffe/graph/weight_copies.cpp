@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "caffe/ops/convert.hpp"
@@ -70,6 +71,19 @@ void AddUnique(Value* value, std::vector<Value*>* values) {
   if (std::ranges::find(*values, value) == values->end()) values->push_back(value);
 }
 
+// Copies that other steps read; these may come before the copy's maker in the schedule.
+void MarkRead(const Graph& graph, const Index& index, std::vector<WeightCopy>* copies) {
+  std::set<const Node*> makers;
+  for (const WeightCopy& copy : *copies) makers.insert(copy.node);
+  for (const Node* node : graph.ScheduledNodes()) {
+    if (makers.contains(node)) continue;
+    for (const Value* input : node->inputs) {
+      const auto found = index.find(input);
+      if (found != index.end()) (*copies)[found->second].is_read = true;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<WeightCopy> WeightCopies(const Graph& graph) {
@@ -77,13 +91,7 @@ std::vector<WeightCopy> WeightCopies(const Graph& graph) {
   Index index;
   const std::map<const Value*, const Node*> readers = FirstReaders(graph);
   for (Node* node : graph.ScheduledNodes()) {
-    if (!MakesCopy(*node, index)) {
-      for (const Value* input : node->inputs) {
-        const auto found = index.find(input);
-        if (found != index.end()) copies[found->second].is_read = true;
-      }
-      continue;
-    }
+    if (!MakesCopy(*node, index)) continue;
     WeightCopy copy{node};
     for (Value* input : node->inputs) {
       if (input == nullptr) continue;
@@ -107,6 +115,7 @@ std::vector<WeightCopy> WeightCopies(const Graph& graph) {
     }
     copies.push_back(std::move(copy));
   }
+  MarkRead(graph, index, &copies);
   return copies;
 }
 

@@ -108,6 +108,7 @@ struct KernelRequest {
   std::span<const OperandDesc> outputs;
   Device& device;
   KernelSettings settings = {};
+  int64_t rounds = 1;  // times that the step runs in a pass
 };
 
 // Packs weights row by row, so that a plan need not have all of them in memory at once. A row is an
@@ -131,6 +132,9 @@ struct PackedOperand {
   // Names the order if the bytes depend on nothing else but the operand, so that plans for other
   // batches have them in common. Empty: they may depend on the whole request.
   std::string order = {};
+  // True for bytes that are too many to be kept: weights that do not change, too, are then packed
+  // in each pass.
+  bool in_each_pass = false;
 };
 
 struct Kernel {

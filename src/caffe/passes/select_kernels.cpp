@@ -43,8 +43,8 @@ std::vector<OperandDesc> Describe(const Operands& values, bool may_be_packed) {
 // After this pass every node has the first kernel of its device that accepts its shapes, types and
 // layouts, with its workspace size, and records why better kernels refused. Kernels that read
 // weights or write gradients in their own order have a conversion before or after them. In testing
-// its result outlives the run; in training each update would invalidate it, so it is in the arena.
-// The pass follows everything that may still change an operand.
+// its result outlives the run, unless it is too large; in training each update would invalidate it,
+// so it is in the arena. The pass follows everything that may still change an operand.
 class SelectKernels final : public Pass {
  public:
   std::string_view name() const override { return "select-kernels"; }
@@ -206,7 +206,8 @@ class SelectKernels final : public Pass {
       inputs[i].is_last_read = last_reads_->IsLast(node, node.inputs[i]);
     }
     const std::vector<OperandDesc> outputs = Describe(node.outputs, may_be_packed);
-    return factory({node.op, inputs, outputs, *graph.options.device, graph.options.kernels});
+    return factory(
+        {node.op, inputs, outputs, *graph.options.device, graph.options.kernels, node.rounds()});
   }
 
   // The factory of the node's first candidate, if it is to be asked ahead.
@@ -237,16 +238,24 @@ class SelectKernels final : public Pass {
   void PackWeights(Graph& graph, Node& node) const {
     const PackedOperand& packed = *node.kernel.packed_weights;
     Operand& weights = node.inputs[packed.operand];
-    const bool lasts = constants_.count(weights.value) > 0;
+    const bool lasts = constants_.count(weights.value) > 0 && !packed.in_each_pass;
     Value& copy = PackedValue(graph, *weights.value, packed,
                               lasts ? ValueKind::kState : ValueKind::kActivation);
-    Node& pack = graph.InsertBefore(node, ops::PackWeights{node.kernel.name, packed.order},
+    Node& pack = graph.InsertBefore(lasts ? node : FirstOfLoop(graph, node),
+                                    ops::PackWeights{node.kernel.name, packed.order},
                                     {weights.value}, {&copy});
     pack.kernel = {node.kernel.name + " (packing)", packed.convert, packed.workspace_bytes};
     pack.kernel.row_packing = packed.rows;
     pack.signature = node.signature;
-    if (lasts) pack.loop = nullptr;
+    pack.loop = nullptr;
     Replace(&weights, &copy);
+  }
+
+  // The first node of the node's loop; the node itself without a loop.
+  static Node& FirstOfLoop(const Graph& graph, Node& node) {
+    if (node.loop == nullptr) return node;
+    const std::vector<Node*> nodes = graph.ScheduledNodes();
+    return **std::ranges::find(nodes, node.loop, &Node::loop);
   }
 
   static void UnpackGradient(Graph& graph, Node& node) {
