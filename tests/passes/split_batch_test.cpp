@@ -191,6 +191,26 @@ TEST_F(SplitBatchTest, WhatServesAllItemsLivesAsLongAsTheLoop) {
 }
 
 // A loop that would repeat many items, or keep less in the caches than it adds, is none.
+// Winograd's algorithm needs filters in float, which are eight times the size of those in bfloat16.
+// They are not kept, and transformed once in each pass: before the loop, for all of its rounds.
+TEST_F(SplitBatchTest, FiltersThatAreNotKeptAreTransformedBeforeTheLoop) {
+  const auto net = Make(Input(32) + Body(), BF16);
+  int transforms = 0;
+  for (const Node* node : net->graph().ScheduledNodes()) {
+    if (node->kernel.name != "conv-by-winograd (packing)") continue;
+    ++transforms;
+    EXPECT_EQ(node->loop, nullptr);
+    EXPECT_EQ(node->outputs[0]->kind, ValueKind::kActivation);
+  }
+  if (transforms == 0) GTEST_SKIP() << "this processor has a faster kernel";
+  testing::Output(*net);
+  int64_t weights = 0, biases = 0;
+  for (const Net::LearnableParam& param : net->learnable_params())
+    (param.blob->num_axes() == 4 ? weights : biases) += param.blob->count();
+  constexpr int64_t kPadding = 32 << 10;  // of channels to blocks, in the other convolutions
+  EXPECT_LE(net->weight_bytes(), 2 * weights + 4 * biases + kPadding);
+}
+
 TEST_F(SplitBatchTest, LoopsPay) {
   const std::string wide = Conv("a", "x", 512) + Conv("b", "a", 512) + Conv("c", "b", 8);
   for (const int items : {5, 7}) {

@@ -21,12 +21,14 @@
 namespace caffe {
 namespace {
 
-// Returns whether this build and processor have a kernel other than the reference.
+// Returns whether this build and processor have a kernel other than the reference, for all windows
+// and not only for those of 3x3.
 bool HasKernel(DType data) {
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Fused));
   const Op region = testing::IntoOf(ops::Conv{}, 0, {1, 1, 1, 1});
   return std::ranges::any_of(candidates, [&](const KernelCandidate& one) {
-    return one.rank < KernelRank::kReference && one.Serves(region, {data, DType::kFloat});
+    return one.rank < KernelRank::kReference && one.name != "conv-into-by-winograd" &&
+           one.Serves(region, {data, DType::kFloat});
   });
 }
 
@@ -40,12 +42,12 @@ std::string ConvOf(const std::string& name, const std::string& bottom, int outpu
 }
 
 // A block of SqueezeNet between two convolutions.
-std::string Fire(int height, int width, int second = 48) {
+std::string Fire(int height, int width, int second = 48, int squeezed = 16) {
   return StrCat(
              "name: 'fire' layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 "
              "dim: 4 dim: ",
              height, " dim: ", width, " } } } ") +
-         ConvOf("s", "x", 16, 1) + ConvOf("a", "s", 16, 1) + ConvOf("b", "s", second, 3) +
+         ConvOf("s", "x", squeezed, 1) + ConvOf("a", "s", 16, 1) + ConvOf("b", "s", second, 3) +
          "layer { name: 'c' type: 'Concat' bottom: 'a' bottom: 'b' top: 'c' } " +
          ConvOf("y", "c", 8, 1);
 }
@@ -73,21 +75,41 @@ int Intos(const Net& net) {
   return testing::CountOps(net, "Conv+InsertChannels");
 }
 
-TEST(WriteIntoConcatsTest, InBFloat16NumbersAreThoseWithoutIt) {
-  if (!HasKernel(DType::kBFloat16)) GTEST_SKIP() << "this processor has no kernel for it";
-  for (const auto& [height, width] : {std::pair{9, 12}, {1, 1}, {2, 31}, {30, 29}}) {
-    const auto on = MakeFire(Fire(height, width), BF16);
-    const auto off = MakeFire(Fire(height, width), BF16, {"write-into-concats"});
+class WriteIntoConcatsTest : public ::testing::TestWithParam<Precision> {
+ protected:
+  void SetUp() override {
+    if (!HasKernel(GetParam() == FP32 ? DType::kFloat : DType::kBFloat16))
+      GTEST_SKIP() << "this processor has no kernel for it";
+  }
+  static void ExpectSame(const std::string& layers) {
+    const auto on = MakeFire(layers, GetParam());
+    const auto off = MakeFire(layers, GetParam(), {"write-into-concats"});
     EXPECT_EQ(Intos(*on), 2);
     EXPECT_EQ(Intos(*off), 0);
     EXPECT_LT(on->graph().ScheduledNodes().size(), off->graph().ScheduledNodes().size());
     EXPECT_LE(on->graph().arena_bytes, off->graph().arena_bytes);
-    EXPECT_LT(testing::MostDifferent(testing::Output(*off), testing::Output(*on)), 0.02F)
-        << height << "x" << width;
+    EXPECT_LT(testing::MostDifferent(testing::Output(*off), testing::Output(*on)),
+              GetParam() == FP32 ? 1e-5F : 0.02F)
+        << layers;
   }
+};
+
+TEST_P(WriteIntoConcatsTest, NumbersAreThoseWithoutIt) {
+  for (const auto& [height, width] : {std::pair{9, 12}, {1, 1}, {2, 31}, {30, 29}})
+    ExpectSame(Fire(height, width));
 }
 
-TEST(WriteIntoConcatsTest, In8BitsNumbersAreThoseWithoutIt) {
+TEST_P(WriteIntoConcatsTest, WinogradsKernelWritesParts) {
+  const std::string layers = Fire(61, 60, 64, 64);
+  ExpectSame(layers);
+  EXPECT_TRUE(std::ranges::any_of(
+      MakeFire(layers, GetParam())->graph().ScheduledNodes(),
+      [](const Node* node) { return node->kernel.name == "conv-into-by-winograd"; }));
+}
+INSTANTIATE_TEST_SUITE_P(Types, WriteIntoConcatsTest, ::testing::Values(FP32, BF16),
+                         [](const auto& type) { return Precision_Name(type.param); });
+
+TEST(WriteIntoConcatsIn8BitsTest, NumbersAreThoseWithoutIt) {
   if (!HasKernel(DType::kInt8)) GTEST_SKIP() << "this processor has no kernel for it";
   const testing::TemporaryFolder folder;
   const testing::Ranges ranges = {{"x", {-1, 1}}, {"s", {0, 4}}, {"a", {0, 4}},
@@ -103,14 +125,13 @@ TEST(WriteIntoConcatsTest, In8BitsNumbersAreThoseWithoutIt) {
   }
 }
 
-TEST(WriteIntoConcatsTest, WhatNoKernelWritesIsJoined) {
-  EXPECT_EQ(Intos(*MakeFire(Fire(9, 12), FP32)), 0);
+TEST(ConcatsOfConvolutionsTest, WhatNoKernelWritesIsJoined) {
   EXPECT_EQ(Intos(*MakeFire(Fire(9, 12), FP64)), 0);
   // Parts begin at multiples of 16 bytes.
   EXPECT_EQ(Intos(*MakeFire(Fire(9, 12, 44), BF16)), 0);
 }
 
-TEST(WriteIntoConcatsTest, ProgramsForAnyProcessorHaveNone) {
+TEST(ConcatsOfConvolutionsTest, ProgramsForAnyProcessorHaveNone) {
   EXPECT_EQ(Intos(*MakeFire(Fire(9, 12), BF16, {}, "", /*for_any=*/true)), 0);
 }
 

@@ -14,6 +14,7 @@
 #include "caffe/cpu/kernels/direct_sizes.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
+#include "caffe/cpu/kernels/placed_conv.hpp"
 #include "caffe/cpu/kernels/weight_panels.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -327,25 +328,6 @@ bool IsBest(const Conv& op, const KernelRequest& request) {
          static_cast<int64_t>(x.bytes()) <= kMostBytes;
 }
 
-// A convolution, and the place of its result among the channels of a larger tensor.
-struct PlacedConv {
-  Conv conv;
-  bool is_part = false;
-  int64_t offset = 0;
-  int whole = -1;  // the input from which other channels are copied; -1: they are left alone
-
-  explicit PlacedConv(const Conv& op) : conv(op) {}
-  explicit PlacedConv(const ops::Fused& region)
-      : conv(region.Get<Conv>(0)),
-        is_part(true),
-        offset(region.Get<ops::InsertChannels>(1).offset),
-        whole(region.InputOf(1, ops::InsertChannels::kWhole)) {}
-
-  void CopyWhole(const KernelContext& ctx) const {
-    if (whole >= 0 && ctx.has_input(whole)) CopyBytes(ctx.input(whole), ctx.output(0));
-  }
-};
-
 template <typename Sums, typename Channels, typename Y>
 Kernel DirectKernel(const PlacedConv& op, const KernelRequest& request, const DirectSizes& sizes,
                     PackedOperand weights) {
@@ -373,8 +355,13 @@ KernelOrRefusal MakeDirect(const AnyConv& any, const KernelRequest& request) {
   if (y.dtype != x.dtype) return Refusal{"images of several types"};
   if (!op.is_part && !IsBest(op.conv, request)) return Refusal{"oneDNN is as fast"};
   const DirectSizes sizes(op.conv, x, request.inputs[Conv::kW], y.shape, op.offset);
+  const WeightPanels panels = sizes.panels();
+  if (x.dtype == DType::kFloat) {
+    return DirectKernel<SumsOfFloats, FloatChannels<float>, float>(
+        op, request, sizes, PackedPanels<float>(panels, Conv::kW));
+  }
   return DirectKernel<SumsOfPairs, FloatChannels<bfloat16>, bfloat16>(
-      op, request, sizes, PackedPanels<bfloat16>(sizes.panels(), Conv::kW));
+      op, request, sizes, PackedPanels<bfloat16>(panels, Conv::kW));
 }
 
 template <typename AnyConv>
@@ -414,12 +401,15 @@ KernelTraits DirectTraits() {
   if (!HasWideVectors() || !MultipliesBFloat16()) return NoTraits();
   return {.signatures = {{DType::kBFloat16, DType::kFloat}}, .fuses = OneDnnFuses};
 }
+// With float images, which oneDNN multiplies as fast elsewhere.
+KernelTraits DirectPartTraits() {
+  KernelTraits traits = DirectTraits();
+  if (HasWideVectors()) traits.signatures.push_back({DType::kFloat, DType::kFloat});
+  return traits;
+}
 KernelTraits DirectNumberTraits() {
   if (!HasWideVectors() || !OneDnnMultiplies8Bits()) return NoTraits();
   return Int8Traits(FusesNumbers);
-}
-bool IsIntoWhole(const Op& op) {
-  return op.As<ops::Fused>()->Is({Conv::kName, ops::InsertChannels::kName});
 }
 
 // Traits of convolutions that write into a larger tensor. Processors on which the kernel would
@@ -441,7 +431,7 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct", KernelRank:
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct-int8", KernelRank::kBest,
                               MakeDirectOfNumbers<Conv>, DirectNumberTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-into-direct", KernelRank::kBest,
-                              MakeDirect<ops::Fused>, IntoTraits(DirectTraits()));
+                              MakeDirect<ops::Fused>, IntoTraits(DirectPartTraits()));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-into-direct-int8",
                               KernelRank::kBest, MakeDirectOfNumbers<ops::Fused>,
                               IntoTraits(DirectNumberTraits()));

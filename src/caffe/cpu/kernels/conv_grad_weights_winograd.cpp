@@ -1,7 +1,7 @@
-// Gradients at the weights of 3x3 convolutions in float by Winograd's minimal filtering. A tile's
-// results are linear in the transformed filter, so the gradient at that is, for each of the 16
-// positions, the product of the transformed gradients of y and the transformed patches of x, summed
-// over all tiles. It is transformed back to 3x3 once.
+// Gradients at the weights of 3x3 convolutions in float and bfloat16 by Winograd's minimal
+// filtering. A tile's results are linear in the transformed filter, so the gradient at that is, for
+// each position, the product of the transformed gradients of y and the transformed patches of x,
+// summed over all tiles. It is transformed back to 3x3 once.
 #include <omp.h>
 
 #include <algorithm>
@@ -34,83 +34,54 @@ constexpr int64_t kPartTilesPerFilter = 2;
 
 // The tiles, divided into parts.
 struct Parts : Tiles {
-  int64_t parts, size;
+  int64_t parts, tiles;
 
-  Parts(const std::vector<int64_t>& pad, const Shape& x, const Shape& y) : Tiles(pad, x, y) {
+  Parts(int64_t size_of_tile, const std::vector<int64_t>& pad, const Shape& x, const Shape& y)
+      : Tiles(size_of_tile, pad, x, y) {
+    const int64_t patch = size_of_tile + 2;
     const int64_t tile_bytes =
-        kPositions * (channels + outputs) * static_cast<int64_t>(sizeof(float));
+        patch * patch * (channels + outputs) * static_cast<int64_t>(sizeof(float));
     const int64_t most = std::max(kFewestPartTiles, kPartBytes / tile_bytes);
     parts = (count + most - 1) / most;
-    size = (count + parts - 1) / parts;
+    tiles = (count + parts - 1) / parts;
   }
 
   // Distance in floats between positions, as for Tiling.
-  int64_t patch_stride() const { return size * channels + kFloatLanes; }
-  int64_t gradient_stride() const { return size * outputs + kFloatLanes; }
+  int64_t patch_stride() const { return tiles * channels + kFloatLanes; }
+  int64_t gradient_stride() const { return tiles * outputs + kFloatLanes; }
   int64_t sums() const { return outputs * channels; }
-};
-
-// a, a + b, a - b, -b of two numbers in a row or column.
-struct Spread {
-  FloatVector first, second, third, last;
-
-  CAFFE_FORCE_INLINE Spread(const FloatVector& a, const FloatVector& b)
-      : first(a), second(a + b), third(a - b), last(-b) {}
+  int64_t sum_stride() const { return sums() + kFloatLanes; }
 };
 
 // Transforms the gradients of a tile's results: a vector of channels for each position.
-CAFFE_CPU_CLONES void SpreadGradients(const std::array<const float*, 4>& dy, int64_t outputs,
-                                      int64_t stride, float* to) {
+template <typename Tile, typename T>
+CAFFE_CPU_CLONES void SpreadGradients(const std::array<const T*, Tile::kSize * Tile::kSize>& dy,
+                                      int64_t outputs, int64_t stride, float* to) {
   for (int64_t k = 0; k < outputs; k += kFloatLanes) {
-    FloatVector d[4];
-    for (int64_t i = 0; i < 4; ++i) Load(dy[i] + k, d[i]);
-    const Spread left(d[0], d[2]), right(d[1], d[3]);  // columns
-    const auto store = [&](int64_t row, const FloatVector& a, const FloatVector& b)
-                           CAFFE_FORCE_INLINE {
-                             const Spread values(a, b);
-                             float* const at = to + row * kPatch * stride + k;
-                             Store(values.first, at);
-                             Store(values.second, at + stride);
-                             Store(values.third, at + 2 * stride);
-                             Store(values.last, at + 3 * stride);
-                           };
-    store(0, left.first, right.first);
-    store(1, left.second, right.second);
-    store(2, left.third, right.third);
-    store(3, left.last, right.last);
+    TransformSquare<Tile::kSize, Tile::kPatch>(
+        [](const auto& from, auto& values) CAFFE_FORCE_INLINE { Tile::Spread(from, values); },
+        [&](auto row, auto column, FloatVector& value)
+            CAFFE_FORCE_INLINE { Load(dy[row * Tile::kSize + column] + k, value); },
+        [&](auto row, auto column, const FloatVector& value)
+            CAFFE_FORCE_INLINE { Store(value, to + (row * Tile::kPatch + column) * stride + k); });
   }
 }
 
-// m0 + (m1 + m2) / 2, (m1 - m2) / 2, (m1 + m2) / 2 + m3 of four numbers in a row or column.
-struct Gathered {
-  FloatVector first, second, third;
-
-  CAFFE_FORCE_INLINE Gathered(const FloatVector& a, const FloatVector& b, const FloatVector& c,
-                              const FloatVector& d)
-      : first(a + 0.5F * (b + c)), second(0.5F * (b - c)), third(0.5F * (b + c) + d) {}
-};
-
-// The reverse of the filters' transformation, for `blocks` times 16 of them: from 4x4 sums,
-// `stride` apart, to 3x3.
+// The reverse of the filters' transformation, for `blocks` times 16 of them: from sums for each
+// position, `stride` apart, to 3x3.
+template <typename Tile>
 CAFFE_CPU_CLONES void GatherFilters(const float* sums, int64_t stride, int64_t blocks, bool adds,
                                     float* filters) {
   constexpr int kTaps = 9;
   for (int64_t block = 0; block < blocks; ++block) {
-    FloatVector rows[kPatch][3];
-    for (int64_t row = 0; row < kPatch; ++row) {
-      const float* const from = sums + row * kPatch * stride + block * kFloatLanes;
-      FloatVector m[kPatch];
-      for (int64_t i = 0; i < kPatch; ++i) Load(from + i * stride, m[i]);
-      const Gathered values(m[0], m[1], m[2], m[3]);
-      rows[row][0] = values.first, rows[row][1] = values.second, rows[row][2] = values.third;
-    }
     float taps[kTaps][kFloatLanes];
-    for (int64_t column = 0; column < 3; ++column) {
-      const Gathered values(rows[0][column], rows[1][column], rows[2][column], rows[3][column]);
-      Store(values.first, taps[column]);
-      Store(values.second, taps[3 + column]);
-      Store(values.third, taps[6 + column]);
-    }
+    TransformSquare<Tile::kPatch, 3>(
+        [](const auto& from, auto& values) CAFFE_FORCE_INLINE { Tile::Gather(from, values); },
+        [&](auto row, auto column, FloatVector& value) CAFFE_FORCE_INLINE {
+          Load(sums + (row * Tile::kPatch + column) * stride + block * kFloatLanes, value);
+        },
+        [&](auto row, auto column, const FloatVector& value)
+            CAFFE_FORCE_INLINE { Store(value, taps[row * 3 + column]); });
     float* to = filters + block * kFloatLanes * kTaps;
     for (int lane = 0; lane < kFloatLanes; ++lane) {
       for (int tap = 0; tap < kTaps; ++tap, ++to)
@@ -120,21 +91,26 @@ CAFFE_CPU_CLONES void GatherFilters(const float* sums, int64_t stride, int64_t b
 }
 
 // The kernel's state; Run() must be called from one thread at a time.
+template <typename T>
 class WinogradOfWeights {
  public:
+  using Tile = TileOf<T>;
+
   explicit WinogradOfWeights(const Parts& parts)
       : parts_(parts), zeros_(static_cast<size_t>(std::max(parts.channels, parts.outputs))) {
-    const OneDnnProduct::Shape shape{
-        .rows = parts.outputs, .columns = parts.channels, .inner = parts.size, .transpose_a = true};
-    const int threads = std::min<int>(omp_get_max_threads(), kPositions);
+    const OneDnnProduct::Shape shape{.rows = parts.outputs,
+                                     .columns = parts.channels,
+                                     .inner = parts.tiles,
+                                     .transpose_a = true};
+    const int threads = std::min<int>(omp_get_max_threads(), kPositions<Tile>);
     const ThreadsForNow planned_for(1);
     for (int i = 0; i < threads; ++i) products_.emplace_back(shape);
     const auto floats = [&](int64_t count) {
       return layout_.Add(static_cast<size_t>(count) * sizeof(float));
     };
-    patches_ = floats(kPositions * parts.patch_stride());
-    gradients_ = floats(kPositions * parts.gradient_stride());
-    sums_ = floats(kPositions * parts.sums());
+    patches_ = floats(kPositions<Tile> * parts.patch_stride());
+    gradients_ = floats(kPositions<Tile> * parts.gradient_stride());
+    sums_ = floats(kPositions<Tile> * parts.sum_stride());
     scratchpads_ = layout_.Add(products_[0].workspace_bytes() * products_.size());
   }
 
@@ -150,13 +126,12 @@ class WinogradOfWeights {
     auto* const filters = ctx.output(Grad::kDw).as<float>();
     const bool adds = ctx.accumulates(Grad::kDw);
     ParallelFor(parts_.sums() / kFloatLanes, 64, [&](int64_t begin, int64_t end) {
-      GatherFilters(sums + begin * kFloatLanes, parts_.sums(), end - begin, adds,
-                    filters + begin * kFloatLanes * 9);
+      GatherFilters<Tile>(sums + begin * kFloatLanes, parts_.sum_stride(), end - begin, adds,
+                          filters + begin * kFloatLanes * 9);
     });
     if (!ctx.has_output(Grad::kDbias)) return;
-    SumColumns(ctx.input(Grad::kDy).as<const float>(),
-               ctx.input(Grad::kDy).count() / parts_.outputs, parts_.outputs,
-               ctx.accumulates(Grad::kDbias), ctx.output(Grad::kDbias).as<float>());
+    SumColumns(ctx.input(Grad::kDy).as<const T>(), ctx.input(Grad::kDy).count() / parts_.outputs,
+               parts_.outputs, ctx.accumulates(Grad::kDbias), ctx.output(Grad::kDbias).as<float>());
   }
 
  private:
@@ -165,37 +140,26 @@ class WinogradOfWeights {
     char* const workspace = static_cast<char*>(ctx.workspace);
     auto* const patches = reinterpret_cast<float*>(workspace + patches_);
     auto* const gradients = reinterpret_cast<float*>(workspace + gradients_);
-    const auto* const x = ctx.input(Grad::kX).as<const float>();
-    const auto* const dy = ctx.input(Grad::kDy).as<const float>();
-    const int64_t first = part * parts_.size;
-    const int64_t tiles = std::min(parts_.size, parts_.count - first);
+    const auto* const x = ctx.input(Grad::kX).as<const T>();
+    const auto* const dy = ctx.input(Grad::kDy).as<const T>();
+    const int64_t first = part * parts_.tiles;
+    const int64_t tiles = std::min(parts_.tiles, parts_.count - first);
     ParallelFor(tiles, 16, [&](int64_t begin, int64_t end) {
-      ReadPatches(parts_, x, zeros_.data(), first + begin, end - begin, parts_.patch_stride(),
-                  patches + begin * parts_.channels);
+      ReadPatches<Tile>(parts_, x, zeros_.data(), first + begin, end - begin, parts_.patch_stride(),
+                        patches + begin * parts_.channels);
       for (int64_t i = begin; i < end; ++i)
-        SpreadTile(dy, first + i, gradients + i * parts_.outputs);
+        SpreadGradients<Tile>(ResultsOf<Tile>(parts_, first + i, dy, parts_.outputs, zeros_.data()),
+                              parts_.outputs, parts_.gradient_stride(),
+                              gradients + i * parts_.outputs);
     });
-    if (tiles == parts_.size) return;
+    if (tiles == parts_.tiles) return;
     const auto clear = [&](float* rows, int64_t stride, int64_t columns) {
-      for (int64_t p = 0; p < kPositions; ++p)
-        std::fill(rows + p * stride + tiles * columns, rows + p * stride + parts_.size * columns,
+      for (int64_t p = 0; p < kPositions<Tile>; ++p)
+        std::fill(rows + p * stride + tiles * columns, rows + p * stride + parts_.tiles * columns,
                   0.0F);
     };
     clear(patches, parts_.patch_stride(), parts_.channels);
     clear(gradients, parts_.gradient_stride(), parts_.outputs);
-  }
-
-  void SpreadTile(const float* dy, int64_t tile, float* to) const {
-    const Parts& t = parts_;
-    const TilePlace place(t, tile);
-    std::array<const float*, 4> from = {};
-    for (int64_t p = 0; p < 4; ++p) {
-      const int64_t row = place.row + p / kTile, column = place.column + p % kTile;
-      const bool is_inside = row < t.rows && column < t.columns;
-      from[p] = is_inside ? dy + ((place.item * t.rows + row) * t.columns + column) * t.outputs
-                          : zeros_.data();
-    }
-    SpreadGradients(from, t.outputs, t.gradient_stride(), to);
   }
 
   // Threads share the positions.
@@ -209,10 +173,10 @@ class WinogradOfWeights {
         OneDnnProductOrSum& product = products_[static_cast<size_t>(thread)];
         char* const scratchpad =
             workspace + scratchpads_ + product.workspace_bytes() * static_cast<size_t>(thread);
-        const int64_t last = kPositions * (thread + 1) / threads;
-        for (int64_t p = kPositions * thread / threads; p < last; ++p) {
+        const int64_t last = kPositions<Tile> * (thread + 1) / threads;
+        for (int64_t p = kPositions<Tile> * thread / threads; p < last; ++p) {
           product.Run(adds, gradients + p * parts_.gradient_stride(),
-                      patches + p * parts_.patch_stride(), nullptr, sums + p * parts_.sums(),
+                      patches + p * parts_.patch_stride(), nullptr, sums + p * parts_.sum_stride(),
                       scratchpad);
         }
       }
@@ -220,15 +184,15 @@ class WinogradOfWeights {
   }
 
   Parts parts_;
-  std::vector<float> zeros_;  // stand for pixels outside the images
+  std::vector<T> zeros_;  // stand for pixels outside the images
   std::vector<OneDnnProductOrSum> products_;
   WorkspaceLayout layout_;
   size_t patches_ = 0, gradients_ = 0, sums_ = 0, scratchpads_ = 0;
 };
 
 std::optional<Refusal> RefuseGradient(const ops::ConvGeometry& g, const KernelRequest& request) {
-  if (auto refusal = RefuseUntiled(g, request.inputs[Grad::kX], request.inputs[Grad::kDy]))
-    return refusal;
+  const OperandDesc& dy = request.inputs[Grad::kDy];
+  if (auto refusal = RefuseUntiled(g, request.inputs[Grad::kX], dy, dy.shape[1])) return refusal;
   for (const OperandDesc& output : request.outputs) {
     if (output.present && output.dtype != DType::kFloat) return Refusal{"only float gradients"};
   }
@@ -237,14 +201,14 @@ std::optional<Refusal> RefuseGradient(const ops::ConvGeometry& g, const KernelRe
   return std::nullopt;
 }
 
-KernelOrRefusal MakeGradientAtWeights(const Grad& op, const KernelRequest& request) {
-  if (const auto refusal = RefuseGradient(op.geometry, request)) return *refusal;
-  const Parts parts(op.geometry.pad, request.inputs[Grad::kX].shape,
+template <typename T>
+KernelOrRefusal MakeOfImages(const Grad& op, const KernelRequest& request) {
+  const Parts parts(TileOf<T>::kSize, op.geometry.pad, request.inputs[Grad::kX].shape,
                     request.inputs[Grad::kDy].shape);
   if (parts.count < kPartTilesPerFilter * parts.sums() / (parts.channels + parts.outputs))
     return Refusal{"images that are small for the filters"};
   try {
-    const auto winograd = std::make_shared<WinogradOfWeights>(parts);
+    const auto winograd = std::make_shared<WinogradOfWeights<T>>(parts);
     return Kernel{"", [winograd](const KernelContext& ctx) { winograd->Run(ctx); },
                   winograd->workspace_bytes()};
   } catch (const dnnl::error& error) {
@@ -252,11 +216,19 @@ KernelOrRefusal MakeGradientAtWeights(const Grad& op, const KernelRequest& reque
   }
 }
 
+KernelOrRefusal MakeGradientAtWeights(const Grad& op, const KernelRequest& request) {
+  if (const auto refusal = RefuseGradient(op.geometry, request)) return *refusal;
+  const DType type = request.inputs[Grad::kX].dtype;
+  if (type != request.inputs[Grad::kDy].dtype) return Refusal{"images of several types"};
+  if (type == DType::kFloat) return MakeOfImages<float>(op, request);
+  if (OneDnnMultipliesTiles()) return Refusal{"this processor has AMX, which oneDNN uses"};
+  return MakeOfImages<bfloat16>(op, request);
+}
+
 // Comes before oneDNN's, which has the same rank, because of its name.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights,
                               "conv-grad-weights-by-winograd", KernelRank::kBest,
-                              MakeGradientAtWeights,
-                              {.signatures = {{DType::kFloat, DType::kFloat}}});
+                              MakeGradientAtWeights, {.signatures = WinogradSignatures()});
 
 }  // namespace
 }  // namespace caffe::cpu

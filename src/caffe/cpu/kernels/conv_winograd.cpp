@@ -1,5 +1,5 @@
-// 3x3 convolutions in float, and the gradients at their inputs, by Winograd's minimal filtering.
-// The gradient is a convolution of dy with filters that are turned around.
+// 3x3 convolutions in float and bfloat16, and the gradients at their inputs, by Winograd's minimal
+// filtering. The gradient is a convolution of dy with filters that are turned around.
 #include <omp.h>
 
 #include <algorithm>
@@ -8,8 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "caffe/core/threads_for_now.hpp"
 #include "caffe/cpu/kernels/conv_descs.hpp"
+#include "caffe/cpu/kernels/placed_conv.hpp"
+#include "caffe/cpu/kernels/row_product.hpp"
 #include "caffe/cpu/kernels/winograd.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -19,21 +20,26 @@
 namespace caffe::cpu {
 namespace {
 
-using dnnl::memory;
-
 // Tiles per block of products: enough to amortize reading the weights, few enough to stay in a
 // cache.
-constexpr int64_t kMostTiles = 128, kFewestTiles = 20;
-// Minimum number of tiles per transformed filter, if filters are transformed in each run; with
+constexpr int64_t kMostTiles = 56, kFewestTiles = 20;
+// Minimum number of tiles per transformed filter, if filters are transformed in each pass; with
 // fewer, the transform costs more than it saves. C to K channels count as C K / (C + K) filters.
-constexpr int64_t kTilesPerFilter = 2;
+template <typename T>
+constexpr int64_t kTilesPerFilter = std::is_same_v<T, float> ? 2 : 1;
 
 // The tiles of y, divided into blocks.
 struct Tiling : Tiles {
+  int64_t pixel, offset;  // channels of a pixel of y, and offset of the results in them
   int64_t threads, blocks, block;
+  RowProduct<float> product;  // of a block's patches and the filters, at one position
 
-  Tiling(const std::vector<int64_t>& pad, const Shape& x, const Shape& y)
-      : Tiles(pad, x, y), threads(omp_get_max_threads()) {
+  Tiling(const Tiles& tiles, int64_t pixel, int64_t offset)
+      : Tiles(tiles),
+        pixel(pixel),
+        offset(offset),
+        threads(omp_get_max_threads()),
+        product{.columns = outputs, .inner = channels} {
     blocks = (count + kMostTiles - 1) / kMostTiles;
     blocks = (blocks + threads - 1) / threads * threads;
     block = (count + blocks - 1) / blocks;
@@ -42,7 +48,8 @@ struct Tiling : Tiles {
   // Distance in floats between positions. Not a multiple of 4 KiB, at which addresses compete for
   // the same cache lines.
   int64_t patch_stride() const { return block * channels + kFloatLanes; }
-  int64_t product_stride() const { return block * outputs + kFloatLanes; }
+  int64_t product_stride() const { return block * product.row() + kFloatLanes; }
+  int64_t filter_stride() const { return product.packed() + kFloatLanes; }
 };
 
 // Epilogue of the products: y = sums + bias + addend, then a ReLU.
@@ -52,171 +59,138 @@ struct Finish {
   float slope = 0;
 };
 
-inline CAFFE_FORCE_INLINE void SumTile(const FloatVector& a, const FloatVector& b,
-                                       const FloatVector& c, const FloatVector& d,
-                                       FloatVector& first, FloatVector& second) {
-  first = a + b + c;
-  second = b - c - d;
-}
-
 // Computes a tile's results from its products. `y` and `added` are null for results outside y.
+template <typename Tile, typename T, size_t kResults>
 CAFFE_CPU_CLONES void WriteTile(const float* from, int64_t stride, int64_t outputs,
-                                const Finish& finish, const std::array<const float*, 4>& added,
-                                const std::array<float*, 4>& y) {
+                                const Finish& finish, const std::array<const T*, kResults>& added,
+                                const std::array<T*, kResults>& y) {
   for (int64_t k = 0; k < outputs; k += kFloatLanes) {
-    FloatVector m[kPositions], s[8], results[4];
-    for (int64_t i = 0; i < kPositions; ++i) Load(from + i * stride + k, m[i]);
-    for (int64_t i = 0; i < kPatch; ++i)
-      SumTile(m[i], m[4 + i], m[8 + i], m[12 + i], s[i], s[4 + i]);
-    SumTile(s[0], s[1], s[2], s[3], results[0], results[1]);
-    SumTile(s[4], s[5], s[6], s[7], results[2], results[3]);
     FloatVector bias = {};
     if (finish.bias != nullptr) Load(finish.bias + k, bias);
-    for (int64_t i = 0; i < 4; ++i) {
-      if (y[i] == nullptr) continue;
-      FloatVector value = results[i] + bias;
-      if (finish.adds) {
-        FloatVector other;
-        Load(added[i] + k, other);
-        value += other;
-      }
-      if (finish.has_relu) value = value > 0 ? value : value * finish.slope + 0.0F;
-      Store(value, y[i] + k);
+    TransformSquare<Tile::kPatch, Tile::kSize>(
+        [](const auto& sums, auto& results) CAFFE_FORCE_INLINE { Tile::Results(sums, results); },
+        [&](auto row, auto column, FloatVector& sums)
+            CAFFE_FORCE_INLINE { Load(from + (row * Tile::kPatch + column) * stride + k, sums); },
+        [&](auto row, auto column, const FloatVector& result) CAFFE_FORCE_INLINE {
+          constexpr size_t i = row * Tile::kSize + column;
+          if (y[i] == nullptr) return;
+          FloatVector value = result + bias;
+          if (finish.adds) {
+            FloatVector other;
+            Load(added[i] + k, other);
+            value += other;
+          }
+          if (finish.has_relu) value = value > 0 ? value : value * finish.slope + 0.0F;
+          Store(value, y[i] + k);
+        });
+  }
+}
+
+// The filters of 16 outputs that read one channel. Outputs are output_step numbers apart.
+template <typename T>
+struct Filters {
+  const T* first;
+  int64_t output_step;
+  bool is_turned;
+
+  void Load(float (&taps)[9][kFloatLanes]) const {
+    for (int64_t k = 0; k < kFloatLanes; ++k) {
+      const T* const filter = first + k * output_step;
+      for (int64_t tap = 0; tap < 9; ++tap)
+        taps[tap][k] = static_cast<float>(filter[is_turned ? 8 - tap : tap]);
     }
   }
-}
-
-// Transforms a 3x3 filter to 4x4: G g G^T.
-void TransformFilter(const float* g, std::array<float, kPositions>* to) {
-  const auto spread = [](float a, float b, float c) {
-    return std::array<float, kPatch>{a, 0.5F * (a + b + c), 0.5F * (a - b + c), c};
-  };
-  std::array<std::array<float, kPatch>, 3> columns;
-  for (int i = 0; i < 3; ++i) columns[i] = spread(g[i], g[3 + i], g[6 + i]);
-  for (int row = 0; row < kPatch; ++row) {
-    const auto values = spread(columns[0][row], columns[1][row], columns[2][row]);
-    std::copy(values.begin(), values.end(), to->begin() + row * kPatch);
-  }
-}
-
-// The product of a block's tiles at one position with its weights, as a 1x1 convolution on one
-// thread.
-class Product {
- public:
-  explicit Product(const Tiling& t)
-      : x_({1, t.channels, 1, t.block}, memory::data_type::f32, memory::format_tag::nhwc),
-        y_({1, t.outputs, 1, t.block}, memory::data_type::f32, memory::format_tag::nhwc) {
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const memory::desc any({t.outputs, t.channels, 1, 1}, memory::data_type::f32,
-                           memory::format_tag::any);
-    const ThreadsForNow planned_for(1);
-    description_ = DescribeOneDnn<dnnl::convolution_forward>(
-        attributes, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x_,
-        any, y_, memory::dims{1, 1}, memory::dims{0, 0}, memory::dims{0, 0}, memory::dims{0, 0});
-    primitive_ = dnnl::convolution_forward(description_);
-  }
-
-  memory::desc weights() const { return description_.weights_desc(); }
-  size_t scratchpad_bytes() const { return description_.scratchpad_desc().get_size(); }
-  // Makes a primitive for one thread.
-  OneDnnPrimitive Make() const {
-    OneDnnPrimitive primitive(primitive_);
-    primitive.AddOperand(DNNL_ARG_SRC, x_);
-    primitive.AddOperand(DNNL_ARG_WEIGHTS, weights());
-    primitive.AddOperand(DNNL_ARG_DST, y_);
-    primitive.AddOperand(DNNL_ARG_SCRATCHPAD, description_.scratchpad_desc());
-    return primitive;
-  }
-
- private:
-  memory::desc x_, y_;
-  dnnl::convolution_forward::primitive_desc description_;
-  dnnl::convolution_forward primitive_;
 };
 
-// The kernel's state; Run() must be called from one thread at a time. For the gradient at the
-// input, dy has the place of x, and dx that of y.
+// Transforms the filters: a vector of outputs for each position, `stride` apart.
+template <typename Tile>
+CAFFE_CPU_CLONES void TransformFilters(const float (&taps)[9][kFloatLanes], int64_t stride,
+                                       float* to) {
+  TransformSquare<3, Tile::kPatch>(
+      [](const auto& from, auto& values) CAFFE_FORCE_INLINE { Tile::Filter(from, values); },
+      [&](auto row, auto column, FloatVector& value)
+          CAFFE_FORCE_INLINE { Load(taps[row * 3 + column], value); },
+      [&](auto row, auto column, const FloatVector& value)
+          CAFFE_FORCE_INLINE { Store(value, to + (row * Tile::kPatch + column) * stride); });
+}
+
+// The kernel. For the gradient at the input, dy has the place of x, and dx that of y.
+template <typename T>
 class Winograd {
  public:
+  using Tile = TileOf<T>;
+
   // `is_gradient`: filters are turned around, and their inputs are what is written.
-  Winograd(const Tiling& tiling, const ops::Epilogue& epilogue, bool is_gradient)
+  Winograd(const Tiling& tiling, const PlacedConv& conv, bool is_gradient)
       : tiling_(tiling),
-        product_(tiling_),
-        epilogue_(epilogue),
+        conv_(conv),
         is_gradient_(is_gradient),
         zeros_(static_cast<size_t>(tiling_.channels)) {
-    for (int64_t i = 0; i < tiling_.threads; ++i) products_.push_back(product_.Make());
-    patches_offset_ =
-        part_.Add(static_cast<size_t>(kPositions * tiling_.patch_stride()) * sizeof(float));
-    products_offset_ =
-        part_.Add(static_cast<size_t>(kPositions * tiling_.product_stride()) * sizeof(float));
-    scratchpad_offset_ = part_.Add(product_.scratchpad_bytes());
+    const auto floats = [&](int64_t count) {
+      return part_.Add(static_cast<size_t>(kPositions<Tile> * count) * sizeof(float));
+    };
+    patches_offset_ = floats(tiling_.patch_stride());
+    products_offset_ = floats(tiling_.product_stride());
   }
 
-  size_t workspace_bytes() const { return part_.bytes() * products_.size(); }
+  size_t workspace_bytes() const { return part_.bytes() * static_cast<size_t>(tiling_.threads); }
 
-  PackedOperand Weights() const;
-  void Run(const KernelContext& ctx);
+  PackedOperand Weights() const {
+    const auto pack = [t = tiling_, is_gradient = is_gradient_](const KernelContext& ctx) {
+      Pack(t, is_gradient, ctx.input(0).as<const T>(), ctx.output(0).as<float>());
+    };
+    const auto count = static_cast<size_t>(kPositions<Tile> * tiling_.filter_stride());
+    return {ops::Conv::kW, count * sizeof(float), pack, 0};
+  }
+  void Run(const KernelContext& ctx) const;
 
  private:
-  size_t weights_bytes() const { return product_.weights().get_size(); }
-  void RunBlock(const KernelContext& ctx, const Finish& finish, int64_t block, int64_t thread);
+  static void Pack(const Tiling& t, bool is_gradient, const T* filters, float* packed);
+  void RunBlock(const KernelContext& ctx, const Finish& finish, int64_t block,
+                int64_t thread) const;
   void WriteTiles(const KernelContext& ctx, const Finish& finish, int64_t first, int64_t tiles,
                   const float* products) const;
 
   Tiling tiling_;
-  Product product_;
-  ops::Epilogue epilogue_;
+  PlacedConv conv_;
   bool is_gradient_;
-  std::vector<float> zeros_;  // stand for pixels outside the image
-  std::vector<OneDnnPrimitive> products_;
+  std::vector<T> zeros_;  // stand for pixels outside the image
   WorkspaceLayout part_;  // per thread
-  size_t patches_offset_ = 0, products_offset_ = 0, scratchpad_offset_ = 0;
+  size_t patches_offset_ = 0, products_offset_ = 0;
 };
 
-PackedOperand Winograd::Weights() const {
-  const memory::desc plain({tiling_.outputs, tiling_.channels, 1, 1}, memory::data_type::f32,
-                           memory::format_tag::nchw);
-  const auto reorder =
-      std::make_shared<ReorderStep>(plain, product_.weights(), /*accumulates=*/false);
-  const int64_t count = tiling_.outputs * tiling_.channels;
-  WorkspaceLayout layout;
-  layout.Add(static_cast<size_t>(kPositions * count) * sizeof(float));
-  const size_t scratchpad = layout.Add(reorder->scratchpad_bytes());
-  const auto pack = [reorder, count, scratchpad, bytes = weights_bytes(), t = tiling_,
-                     is_gradient = is_gradient_](const KernelContext& ctx) {
-    const float* filters = ctx.input(0).as<const float>();
-    char* const workspace = static_cast<char*>(ctx.workspace);
-    auto* const spread = reinterpret_cast<float*>(workspace);
-    ParallelFor(count, 1024, [&](int64_t begin, int64_t end) {
-      std::array<float, kPositions> filter;
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t from = is_gradient ? i % t.channels * t.outputs + i / t.channels : i;
-        std::array<float, 9> taps;
-        std::copy_n(filters + from * 9, 9, taps.begin());
-        if (is_gradient) std::ranges::reverse(taps);
-        TransformFilter(taps.data(), &filter);
-        for (int64_t p = 0; p < kPositions; ++p) spread[p * count + i] = filter[p];
-      }
-    });
-    for (int64_t p = 0; p < kPositions; ++p) {
-      reorder->Run(spread + p * count, ctx.output(0).as<char>() + static_cast<size_t>(p) * bytes,
-                   workspace + scratchpad);
+template <typename T>
+void Winograd<T>::Pack(const Tiling& t, bool is_gradient, const T* filters, float* packed) {
+  const RowProduct<float>& product = t.product;
+  if (t.outputs % kBlock != 0) {
+    for (int64_t p = 0; p < kPositions<Tile>; ++p) product.Clear(packed + p * t.filter_stride());
+  }
+  const int64_t vectors = t.outputs / kFloatLanes;
+  ParallelFor(vectors * t.channels, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t output = i / t.channels * kFloatLanes, channel = i % t.channels;
+      const int64_t first =
+          is_gradient ? channel * t.outputs + output : output * t.channels + channel;
+      float taps[9][kFloatLanes];
+      Filters<T>{filters + first * 9, is_gradient ? 9 : t.channels * 9, is_gradient}.Load(taps);
+      TransformFilters<Tile>(
+          taps, t.filter_stride(),
+          packed + output / kBlock * product.panel() + channel * kBlock + output % kBlock);
     }
-  };
-  return {ops::Conv::kW, static_cast<size_t>(kPositions) * weights_bytes(), pack, layout.bytes()};
+  });
 }
 
-void Winograd::Run(const KernelContext& ctx) {
+template <typename T>
+void Winograd<T>::Run(const KernelContext& ctx) const {
   Finish finish;
   if (ctx.has_input(ops::Conv::kBias)) finish.bias = ctx.input(ops::Conv::kBias).as<const float>();
-  for (const ops::Pointwise& entry : epilogue_) {
+  for (const ops::Pointwise& entry : conv_.conv.epilogue) {
     finish.adds = finish.adds || entry.kind == ops::Pointwise::Kind::kAdd;
     if (entry.kind != ops::Pointwise::Kind::kRelu) continue;
     finish.has_relu = true;
     finish.slope = entry.a;
   }
+  conv_.CopyWhole(ctx);
   ParallelFor(tiling_.threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t thread = begin; thread < end; ++thread) {
       const int64_t last = tiling_.blocks * (thread + 1) / tiling_.threads;
@@ -226,8 +200,9 @@ void Winograd::Run(const KernelContext& ctx) {
   });
 }
 
-void Winograd::RunBlock(const KernelContext& ctx, const Finish& finish, int64_t block,
-                        int64_t thread) {
+template <typename T>
+void Winograd<T>::RunBlock(const KernelContext& ctx, const Finish& finish, int64_t block,
+                           int64_t thread) const {
   const int64_t first = block * tiling_.block;
   const int64_t tiles = std::min(tiling_.block, tiling_.count - first);
   if (tiles <= 0) return;
@@ -235,75 +210,101 @@ void Winograd::RunBlock(const KernelContext& ctx, const Finish& finish, int64_t 
       static_cast<char*>(ctx.workspace) + static_cast<size_t>(thread) * part_.bytes();
   auto* const patches = reinterpret_cast<float*>(part + patches_offset_);
   auto* const products = reinterpret_cast<float*>(part + products_offset_);
-  ReadPatches(tiling_, ctx.input(ops::Conv::kX).as<const float>(), zeros_.data(), first, tiles,
-              tiling_.patch_stride(), patches);
-  OneDnnPrimitive& product = products_[static_cast<size_t>(thread)];
-  for (int64_t p = 0; p < kPositions; ++p) {
-    product.SetOperand(0, patches + p * tiling_.patch_stride());
-    product.SetOperand(
-        1, ctx.input(ops::Conv::kW).as<char>() + static_cast<size_t>(p) * weights_bytes());
-    product.SetOperand(2, products + p * tiling_.product_stride());
-    product.SetOperand(3, part + scratchpad_offset_);
-    product.Run();
+  ReadPatches<Tile>(tiling_, ctx.input(ops::Conv::kX).as<const T>(), zeros_.data(), first, tiles,
+                    tiling_.patch_stride(), patches);
+  const float* const weights = ctx.input(ops::Conv::kW).as<const float>();
+  for (int64_t p = 0; p < kPositions<Tile>; ++p) {
+    tiling_.product.Multiply(patches + p * tiling_.patch_stride(), tiles,
+                             weights + p * tiling_.filter_stride(),
+                             products + p * tiling_.product_stride());
   }
   WriteTiles(ctx, finish, first, tiles, products);
 }
 
-// The missing tiles of the last block are unset, and their results are not read.
-void Winograd::WriteTiles(const KernelContext& ctx, const Finish& finish, int64_t first,
-                          int64_t tiles, const float* products) const {
-  const int operand = finish.adds ? ops::AddedOperand(epilogue_) : -1;
-  const float* const read = finish.adds ? ctx.input(operand).as<const float>() : nullptr;
-  float* const written = ctx.output(0).as<float>();
+template <typename T>
+void Winograd<T>::WriteTiles(const KernelContext& ctx, const Finish& finish, int64_t first,
+                             int64_t tiles, const float* products) const {
   const Tiling& t = tiling_;
+  const T* const read =
+      finish.adds ? ctx.input(ops::AddedOperand(conv_.conv.epilogue)).as<const T>() : nullptr;
+  T* const written = ctx.output(0).as<T>() + t.offset;
+  std::array<const T*, Tile::kSize* Tile::kSize> added = {};
   for (int64_t i = 0; i < tiles; ++i) {
-    const TilePlace place(t, first + i);
-    std::array<const float*, 4> added = {};
-    std::array<float*, 4> y = {};
-    for (int64_t p = 0; p < 4; ++p) {
-      const int64_t row = place.row + p / kTile, column = place.column + p % kTile;
-      if (row >= t.rows || column >= t.columns) continue;
-      const int64_t at = ((place.item * t.rows + row) * t.columns + column) * t.outputs;
-      y[p] = written + at;
-      if (read != nullptr) added[p] = read + at;
-    }
-    WriteTile(products + i * t.outputs, t.product_stride(), t.outputs, finish, added, y);
+    if (finish.adds) added = ResultsOf<Tile, const T>(t, first + i, read, t.pixel, nullptr);
+    WriteTile<Tile>(products + i * t.product.row(), t.product_stride(), t.outputs, finish, added,
+                    ResultsOf<Tile, T>(t, first + i, written, t.pixel, nullptr));
   }
 }
 
-std::optional<Refusal> RefuseFewTiles(const Tiling& tiling, bool is_constant) {
+// True if bfloat16 products of all 9 taps take longer. In cycles of a core of a Zen 4, which starts
+// a vector of 16 products of float or 32 of bfloat16 in each.
+bool PaysInBFloat16(const Tiling& t) {
+  constexpr double kTransform = 500;  // of a tile and 16 channels
+  constexpr double kOverhead = 1.1;   // of products in small blocks
+  constexpr double kGain = 0.9;
+  const auto tiles = static_cast<double>(t.tiles_y * t.tiles_x);
+  const auto pixels = static_cast<double>(t.rows * t.columns);
+  const auto filters = static_cast<double>(t.channels * t.outputs);
+  const auto channels = static_cast<double>(t.channels + t.outputs);
+  const double ours = tiles * (kOverhead * kPositions<LargeTile> * filters + kTransform * channels);
+  return ours / kFloatLanes < kGain * pixels * 9 * filters / (2 * kFloatLanes);
+}
+
+// `transforms`: filters are transformed in each pass, which has that many rounds.
+template <typename T>
+std::optional<Refusal> RefuseFewTiles(const Tiling& tiling, bool transforms, int64_t rounds) {
   if (tiling.block < kFewestTiles)
     return Refusal{"an image that is small for the threads of this processor"};
   const int64_t filters = tiling.channels * tiling.outputs / (tiling.channels + tiling.outputs);
-  if (!is_constant && tiling.count < kTilesPerFilter * filters)
+  if (transforms && tiling.count * rounds < kTilesPerFilter<T> * filters)
     return Refusal{"images that are small for filters which have to be transformed each time"};
+  if (!std::is_same_v<T, float> && !PaysInBFloat16(tiling))
+    return Refusal{"transforms that take longer than they save"};
   return std::nullopt;
 }
 
-// `pad`: of the windows over what is read.
-KernelOrRefusal MakeWinograd(const ops::ConvGeometry& geometry, const std::vector<int64_t>& pad,
-                             const ops::Epilogue& epilogue, bool is_gradient,
-                             const KernelRequest& request) {
+// `pad`: of the windows over what is read. `outputs`: channels that are written.
+template <typename T>
+KernelOrRefusal MakeWinograd(const PlacedConv& conv, const std::vector<int64_t>& pad,
+                             int64_t outputs, bool is_gradient, const KernelRequest& request) {
   const OperandDesc &x = request.inputs[ops::Conv::kX], &w = request.inputs[ops::Conv::kW];
-  if (const auto refusal = RefuseUntiled(geometry, x, request.outputs[0])) return *refusal;
-  const Tiling tiling(pad, x.shape, request.outputs[0].shape);
-  if (const auto refusal = RefuseFewTiles(tiling, w.is_constant)) return *refusal;
-  try {
-    const auto winograd = std::make_shared<Winograd>(tiling, epilogue, is_gradient);
-    Kernel kernel{"", [winograd](const KernelContext& ctx) { winograd->Run(ctx); },
-                  winograd->workspace_bytes()};
-    kernel.packed_weights = winograd->Weights();
-    if (!w.may_be_packed) kernel = PackingItself(std::move(kernel));
-    const int added = ops::AddedOperand(epilogue);
-    if (added >= 0 && request.inputs[added].is_last_read) kernel.replaced_input = added;
-    return kernel;
-  } catch (const dnnl::error& error) {
-    return Refusal{std::string("oneDNN: ") + error.what()};
-  }
+  OperandDesc y = request.outputs[0];
+  const int64_t pixel = y.shape[1];
+  y.shape = Shape{y.shape[0], outputs, y.shape[2], y.shape[3]};
+  if (x.dtype != y.dtype || w.dtype != x.dtype) return Refusal{"images of several types"};
+  const Tiling tiling(Tiles(TileOf<T>::kSize, pad, x.shape, y.shape), pixel, conv.offset);
+  // In 16 bits filters keep their type: transformed ones would take eight times the memory.
+  constexpr bool keeps_type = !std::is_same_v<T, float>;
+  const bool transforms = keeps_type || !w.is_constant;
+  if (const auto refusal = RefuseFewTiles<T>(tiling, transforms, request.rounds)) return *refusal;
+  const auto winograd = std::make_shared<const Winograd<T>>(tiling, conv, is_gradient);
+  Kernel kernel{"", [winograd](const KernelContext& ctx) { winograd->Run(ctx); },
+                winograd->workspace_bytes()};
+  kernel.packed_weights = winograd->Weights();
+  kernel.packed_weights->in_each_pass = keeps_type;
+  if (!w.may_be_packed) kernel = PackingItself(std::move(kernel));
+  const int added = ops::AddedOperand(conv.conv.epilogue);
+  if (added >= 0 && !conv.is_part && request.inputs[added].is_last_read)
+    kernel.replaced_input = added;
+  return kernel;
 }
 
-KernelOrRefusal MakeForward(const ops::Conv& op, const KernelRequest& request) {
-  return MakeWinograd(op.geometry, op.geometry.pad, op.epilogue, /*is_gradient=*/false, request);
+KernelOrRefusal MakeOfType(const PlacedConv& conv, const std::vector<int64_t>& pad, int64_t outputs,
+                           bool is_gradient, const KernelRequest& request) {
+  const OperandDesc& x = request.inputs[ops::Conv::kX];
+  if (const auto refusal = RefuseUntiled(conv.conv.geometry, x, request.outputs[0], outputs))
+    return *refusal;
+  if (x.dtype == DType::kFloat)
+    return MakeWinograd<float>(conv, pad, outputs, is_gradient, request);
+  if (OneDnnMultipliesTiles()) return Refusal{"this processor has AMX, which oneDNN uses"};
+  return MakeWinograd<bfloat16>(conv, pad, outputs, is_gradient, request);
+}
+
+template <typename AnyConv>
+KernelOrRefusal MakeForward(const AnyConv& any, const KernelRequest& request) {
+  const PlacedConv op(any);
+  return MakeOfType(op, op.conv.geometry.pad, request.inputs[ops::Conv::kW].shape[0],
+                    /*is_gradient=*/false, request);
 }
 
 KernelOrRefusal MakeGradientAtInput(const ops::ConvGradData& op, const KernelRequest& request) {
@@ -313,17 +314,32 @@ KernelOrRefusal MakeGradientAtInput(const ops::ConvGradData& op, const KernelReq
   for (int64_t& one : pad) one = 2 - one;
   if (std::ranges::any_of(pad, [](int64_t one) { return one < 0; }))
     return Refusal{"only padding that no window lies in completely"};
-  return MakeWinograd(op.geometry, pad, {}, /*is_gradient=*/true, request);
+  return MakeOfType(PlacedConv(ops::Conv{op.geometry}), pad, request.outputs[0].shape[1],
+                    /*is_gradient=*/true, request);
+}
+
+// Traits of convolutions that write into a larger tensor: of those that are served at all, because
+// their fusion takes other kernels' place.
+KernelTraits IntoTraits() {
+  KernelTraits traits{.signatures = WinogradSignatures(), .is_for = IsIntoWhole};
+  if (OneDnnMultipliesTiles()) traits.signatures.pop_back();
+  traits.why_not = [](const Op& op, std::span<const OperandDesc>, const Device&) {
+    const auto& conv = op.As<ops::Fused>()->Get<ops::Conv>(0);
+    if (!AreAll(conv.geometry.kernel, 3)) return std::string("only windows of 3x3");
+    return std::string(OneDnnFuses(conv.epilogue) ? "" : "no such epilogue");
+  };
+  return traits;
 }
 
 // These come before oneDNN's, which have the same rank, because of their names.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-by-winograd", KernelRank::kBest,
-                              MakeForward,
-                              {.signatures = {{DType::kFloat, DType::kFloat}},
-                               .fuses = OneDnnFuses});
+                              MakeForward<ops::Conv>,
+                              {.signatures = WinogradSignatures(), .fuses = OneDnnFuses});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-into-by-winograd",
+                              KernelRank::kBest, MakeForward<ops::Fused>, IntoTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-by-winograd",
                               KernelRank::kBest, MakeGradientAtInput,
-                              {.signatures = {{DType::kFloat, DType::kFloat}}});
+                              {.signatures = WinogradSignatures()});
 
 }  // namespace
 }  // namespace caffe::cpu
