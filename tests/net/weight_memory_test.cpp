@@ -109,6 +109,24 @@ TEST_F(WeightMemoryTest, WeightsExistOnce) {
   }
 }
 
+// Weights that are only in their file are read from it, written, and not kept.
+TEST_F(WeightMemoryTest, SavingThemTakesNoMemoryAfterwards) {
+  for (const Precision precision : {FP32, BF16, FP16}) {
+    const auto net = Make(Options(precision));
+    Run(*net);
+    const int64_t before = net->weight_bytes();
+    net->Save(folder_.path("again.caffemodel"));
+    net->ToHDF5(folder_.path("again.h5"));
+    EXPECT_EQ(net->weight_bytes(), before) << precision;
+    for (const char* file : {"again.caffemodel", "again.h5"}) {
+      Net again(testing::ParseNet(kTwoWeightsNet), {.seed = 3, .keep_weights = true});
+      again.CopyTrainedLayersFrom(folder_.path(file));
+      for (const char* layer : {"conv", "ip"})
+        EXPECT_EQ(Weights(again, layer), Weights(*Make(Options(FP32)), layer)) << file << layer;
+    }
+  }
+}
+
 TEST_F(WeightMemoryTest, EightBitsAreAQuarter) {
   if (!testing::HasInt8()) GTEST_SKIP() << "this processor has no int8 plans";
   const auto net = Make(Options(INT8));

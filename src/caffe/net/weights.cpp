@@ -256,14 +256,29 @@ void ReadBlob(const BlobProto& proto, Blob* blob, bool diff) {
   });
 }
 
+namespace {
+
+// Calls write(elements). Those that are only in a file of weights are read from there and not kept.
+template <typename T, typename Write>
+void WithElements(const Blob& blob, const Write& write) {
+  const auto count = static_cast<size_t>(blob.count());
+  const auto origin = blob.data_tensor().AbsentFrom();
+  if (origin == nullptr) return write(std::span<const T>(blob.cpu_data<T>(), count));
+  std::vector<T> elements(count);
+  origin->Read(0, blob.count(), kDTypeOf<T>, elements.data());
+  write(std::span<const T>(elements));
+}
+
+}  // namespace
+
 void WriteBlob(const Blob& blob, bool write_diff, BlobProto* proto) {
   const size_t count = static_cast<size_t>(blob.count());
   if (blob.data_tensor().desc().dtype == DType::kDouble) {
-    WriteBlobDoubles(blob.shape(), {blob.cpu_data<double>(), count}, proto);
+    WithElements<double>(blob, [&](auto data) { WriteBlobDoubles(blob.shape(), data, proto); });
     if (write_diff) WriteBlobDoubles(blob.shape(), {blob.cpu_diff<double>(), count}, proto, true);
     return;
   }
-  WriteBlobFloats(blob.shape(), {blob.cpu_data<float>(), count}, proto);
+  WithElements<float>(blob, [&](auto data) { WriteBlobFloats(blob.shape(), data, proto); });
   if (write_diff) WriteBlobFloats(blob.shape(), {blob.cpu_diff<float>(), count}, proto, true);
 }
 
@@ -394,12 +409,14 @@ void WriteTrainedHdf5(const std::vector<std::string>& layer_names, const LayerBl
       const std::string name = layer_names[i] + "/" + std::to_string(k);
       const size_t count = static_cast<size_t>(blob.count());
       if (blob.data_tensor().desc().dtype == DType::kDouble) {
-        writer->WriteDoubles("data/" + name, blob.shape(), {blob.cpu_data<double>(), count});
+        WithElements<double>(
+            blob, [&](auto data) { writer->WriteDoubles("data/" + name, blob.shape(), data); });
         if (write_diff)
           writer->WriteDoubles("diff/" + name, blob.shape(), {blob.cpu_diff<double>(), count});
         continue;
       }
-      writer->WriteFloats("data/" + name, blob.shape(), {blob.cpu_data<float>(), count});
+      WithElements<float>(
+          blob, [&](auto data) { writer->WriteFloats("data/" + name, blob.shape(), data); });
       if (write_diff)
         writer->WriteFloats("diff/" + name, blob.shape(), {blob.cpu_diff<float>(), count});
     }
