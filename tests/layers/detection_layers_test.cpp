@@ -60,14 +60,14 @@ TEST(PriorBoxTest, ListsBoxesCellByCell) {
 class DetectionTest : public ::testing::Test {
  protected:
   // Two items, three prior boxes, two classes in addition to background.
-  std::unique_ptr<Net> MakeDetector(const std::string& options) {
+  std::unique_ptr<Net> MakeDetector(const std::string& options,
+                                    const std::string& threshold = "confidence_threshold: 0.3") {
     auto net = NetOf(
         Input("loc", "dim: 2 dim: 12") + Input("conf", "dim: 2 dim: 9") +
         Input("prior", "dim: 1 dim: 2 dim: 12") + Input("gt", "dim: 1 dim: 1 dim: 2 dim: 8") +
         "layer { name: 'd' type: 'DetectionOutput' bottom: 'loc' bottom: 'conf' bottom: 'prior' "
-        "top: 'd' detection_output_param { num_classes: 3 confidence_threshold: 0.3 nms_param { "
-        "nms_threshold: 0.5 } " +
-        options +
+        "top: 'd' detection_output_param { num_classes: 3 nms_param { nms_threshold: 0.5 } " +
+        threshold + " " + options +
         " } } "
         "layer { name: 'e' type: 'DetectionEvaluate' bottom: 'd' bottom: 'gt' top: 'e' "
         "detection_evaluate_param { num_classes: 3 evaluate_difficult_gt: false } }");
@@ -112,6 +112,17 @@ TEST_F(DetectionTest, KeepsTheBest) {
   const auto net = MakeDetector("keep_top_k: 1");
   net->Forward();
   ExpectNear(Get(*net, "d"), {0, 1, 0.8f, 0, 0, 0.4f, 0.4f, 1, 2, 0.5f, 0.5f, 0.5f, 1, 1});
+}
+
+// As in BVLC's SSD: scores that are no probabilities may be negative.
+TEST_F(DetectionTest, WithoutAThresholdEachScoreCounts) {
+  const auto net = MakeDetector("keep_top_k: 3", "");
+  Set(*net, "conf", {0, -1, -9, 0, -2, -9, 0, -3, -4, 0, -8, -9, 0, -9, -5, 0, -6, -9});
+  net->Forward();
+  const std::vector<float> d = Get(*net, "d");
+  ASSERT_EQ(d.size(), 6 * 7);
+  const std::vector<float> scores = {d[2], d[9], d[16], d[23], d[30], d[37]};
+  ExpectNear(scores, {-1, -3, -4, -6, -8, -5});
 }
 
 // Boxes 0 and 1 of item 0 overlap by 0.9, boxes 0 and 2 not at all.

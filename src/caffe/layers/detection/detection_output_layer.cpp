@@ -1,3 +1,4 @@
+#include <limits>
 #include <memory>
 
 #include "caffe/core/saturating_product.hpp"
@@ -72,7 +73,9 @@ class DetectionOutputLayer final : public Layer {
             .shares_location = options_.share_location(),
             .code = static_cast<ops::BoxCode>(options_.code_type()),
             .multiplies = !options_.variance_encoded_in_target(),
-            .least_score = options_.confidence_threshold(),
+            .least_score = options_.has_confidence_threshold()
+                               ? options_.confidence_threshold()
+                               : std::numeric_limits<float>::lowest(),
             .top_k = nms.has_top_k() ? nms.top_k() : -1,
             .overlap = nms.nms_threshold(),
             .eta = nms.eta(),
