@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "caffe/ops/conv.hpp"
+#include "caffe/ops/convert.hpp"
 #include "caffe/ops/norm.hpp"
 #include "caffe/ops/pointwise.hpp"
 
@@ -32,6 +33,11 @@ TEST(ReadAgainTest, NormalisationReadsForTheSumsAndForTheResult) {
   // The second pass reads dresidual instead of dy and y.
   EXPECT_EQ(Count(BatchNormGrad{}, {x, c, c, x, c, x}, {x, c, c, x}), 2 * kBytes);
   EXPECT_EQ(Count(BatchNormGrad{}, {x, c, c, x}, {nullptr, c, c}), 0);
+}
+
+TEST(ReadAgainTest, ASliceReadsOnlyItsPart) {
+  const TensorDesc whole{Shape({2, 24, 5, 5}), DType::kBFloat16};
+  EXPECT_EQ(Count(SliceOf{.offset = 8}, {&whole}, {&kData}), kBytes - 3 * kBytes);
 }
 
 TEST(ReadAgainTest, TheGradientOfABiasIsAPassOfItsOwn) {

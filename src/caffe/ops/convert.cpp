@@ -14,5 +14,10 @@ const ReadAgain<InsertChannels> insert([](const InsertChannels& op, OperandDescs
   return part - whole - BytesOf(inputs, InsertChannels::kWhole);
 });
 
+// Only the part of x is read.
+const ReadAgain<SliceOf> slice([](const SliceOf&, OperandDescs inputs, OperandDescs outputs) {
+  return BytesOf(outputs, 0) - BytesOf(inputs, 0);
+});
+
 }  // namespace
 }  // namespace caffe::ops
