@@ -108,6 +108,17 @@ TEST(FusedTest, TensorsBetweenMembersAreNotRead) {
   EXPECT_EQ(ops::BytesReadAgain(region, inputs, outputs), 2.0 * static_cast<double>(image.bytes()));
 }
 
+// A part of an input is in memory: the gradient reads it twice, as x, and nothing else of the
+// input.
+TEST(FusedTest, OnlyTheReadPartOfAnInputCounts) {
+  const TensorDesc image = Image({2, 8, 5, 6}), whole = Image({2, 24, 5, 6}), numbers = {{8}};
+  const TensorDesc* inputs[] = {&image, &numbers, &numbers, &whole, &numbers, &numbers};
+  const TensorDesc* outputs[] = {&image, &numbers, &numbers};
+  const Op region(testing::BatchNormReluGradOfPart(1e-5, 8, image.shape));
+  EXPECT_EQ(ops::BytesReadAgain(region, inputs, outputs),
+            3.0 * static_cast<double>(image.bytes()) - static_cast<double>(whole.bytes()));
+}
+
 TEST(FusedTest, KnowsItsMembersAndTheirOperands) {
   const Fused region = testing::BatchNormReluGrad(1e-5, {2, 8, 5, 6});
   EXPECT_TRUE(region.Is({"BatchNormInference", "BatchNormGrad"}));

@@ -39,6 +39,42 @@ inline Fused IntoOf(const ops::Conv& conv, int64_t offset, const Shape& part) {
           {{part}}};
 }
 
+// (x, gamma, beta, whole) -> (y, mean, variance)
+inline Fused NormInto(const ops::BatchNorm& norm, int64_t offset, const Shape& part) {
+  return {{{norm,
+            {Fused::Input(0), Fused::Input(1), Fused::Input(2)},
+            {Fused::Inner(0), Fused::Output(1), Fused::Output(2)}},
+           {ops::InsertChannels{offset, part[1]},
+            {Fused::Inner(0), Fused::Input(3)},
+            {Fused::Output(0)}}},
+          {{part}}};
+}
+
+// (x, mean, variance, factor, gamma, beta, whole) -> (y)
+inline Fused NormInto(const ops::BatchNormInference& norm, int64_t offset, const Shape& part) {
+  return {{{norm,
+            {Fused::Input(0), Fused::Input(1), Fused::Input(2), Fused::Input(3), Fused::Input(4),
+             Fused::Input(5)},
+            {Fused::Inner(0)}},
+           {ops::InsertChannels{offset, part[1]},
+            {Fused::Inner(0), Fused::Input(6)},
+            {Fused::Output(0)}}},
+          {{part}}};
+}
+
+// (dwhole, x, mean, variance, gamma[, y]) -> (dx, dgamma, dbeta)
+inline Fused NormGradOfPart(const ops::BatchNormGrad& grad, int64_t offset, const Shape& part,
+                            bool has_y) {
+  Fused region{
+      {{ops::SliceOf{.offset = offset}, {Fused::Input(0)}, {Fused::Inner(0)}},
+       {grad,
+        {Fused::Input(1), Fused::Input(2), Fused::Input(3), Fused::Inner(0), Fused::Input(4)},
+        {Fused::Output(0), Fused::Output(1), Fused::Output(2)}}},
+      {{part}}};
+  if (has_y) region.members.back().inputs.push_back(Fused::Input(5));
+  return region;
+}
+
 // (x, w) -> (y, mean, variance[, running mean, running variance, running factor])
 inline Fused StatisticsOf(const ops::Conv& conv,
                           const std::optional<ops::UpdateRunningStatistics>& running = {}) {
@@ -71,6 +107,16 @@ inline Fused BatchNormReluGrad(double eps, const Shape& image) {
              Fused::Inner(0)},
             {Fused::Output(0), Fused::Output(1), Fused::Output(2)}}},
           {{image}}};
+}
+
+// (x, mean, variance, dwhole, gamma, beta) -> (dx, dgamma, dbeta)
+inline Fused BatchNormReluGradOfPart(double eps, int64_t offset, const Shape& part) {
+  Fused region = BatchNormReluGrad(eps, part);
+  region.inner.push_back({part});
+  region.members.back().inputs[ops::BatchNormGrad::kDy] = Fused::Inner(1);
+  region.members.insert(region.members.begin(),
+                        {ops::SliceOf{.offset = offset}, {Fused::Input(3)}, {Fused::Inner(1)}});
+  return region;
 }
 
 }  // namespace caffe::testing

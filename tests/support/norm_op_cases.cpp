@@ -57,6 +57,37 @@ void AddNormCases(std::vector<OpCase>* cases) {
     add("BatchNormReluGradNoData", BatchNormReluGrad(1e-3, x.shape), of_relu, {Absent(), c, c},
         {1, 2});
     add("ChannelStatistics", ops::ChannelStatistics{}, {x}, {c, c});
+    // Parts that begin at whole packs of 16 bytes in some types, and parts that do not.
+    for (const int64_t offset : {8, 5}) {
+      std::vector<int64_t> wider = dims;
+      wider[1] += offset == 8 ? 24 : 9;
+      const CaseOperand whole = T(wider);
+      const auto add_part = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
+                                std::vector<CaseOperand> out, OperandSet accumulates = {}) {
+        add(StrCat(name, "At", offset), std::move(op), std::move(in), std::move(out), accumulates);
+      };
+      const ops::Epilogue relu = {Relu()};
+      add_part("BatchNormInto", NormInto(ops::BatchNorm{1e-3}, offset, x.shape),
+               {x, Absent(), Absent(), whole}, {whole, c, c});
+      add_part("BatchNormScaleReluInto", NormInto(ops::BatchNorm{1e-3, relu}, offset, x.shape),
+               {x, c, c, whole}, {whole, c, c});
+      add_part("BatchNormInferenceInto",
+               NormInto(ops::BatchNormInference{1e-3, relu}, offset, x.shape),
+               {x, c, variance, one, c, c, whole}, {whole});
+      add_part("BatchNormInferenceNoFactorInto",
+               NormInto(ops::BatchNormInference{1e-3}, offset, x.shape),
+               {x, c, variance, Absent(), c, c, whole}, {whole});
+      add_part("BatchNormGradOfPart",
+               NormGradOfPart(ops::BatchNormGrad{1e-3}, offset, x.shape, false),
+               {whole, x, c, variance, c}, {x, c, c}, {1, 2});
+      add_part("BatchNormGradReluOfPart",
+               NormGradOfPart(ops::BatchNormGrad{1e-3}, offset, x.shape, true),
+               {whole, x, c, variance, Absent(), x}, {x, c, c}, {1, 2});
+      add_part("BatchNormReluGradOfPart", BatchNormReluGradOfPart(1e-3, offset, x.shape),
+               {x, c, variance, whole, c, c}, {x, c, c}, {1, 2});
+      add_part("BatchNormReluGradOfPartNoData", BatchNormReluGradOfPart(1e-3, offset, x.shape),
+               {x, c, variance, whole, c, c}, {Absent(), c, c}, {1, 2});
+    }
     const std::vector<int64_t> rows = {channels, 3, 2};
     const CaseOperand w = T(rows).Wide();
     add("FoldChannels", ops::FoldChannels{1e-3}, {w, c, c, variance, one, c, c}, {w, c});

@@ -9,6 +9,10 @@ namespace {
 
 // The tensor whose other channels the node leaves as they are; null if there is none.
 const Value* WholeBefore(const Node& node) {
+  if (node.op.As<ops::InsertChannels>() != nullptr)
+    return node.inputs.size() > ops::InsertChannels::kWhole
+               ? node.inputs[ops::InsertChannels::kWhole].value
+               : nullptr;
   const auto* region = node.op.As<ops::Fused>();
   if (region == nullptr || region->members.back().op.As<ops::InsertChannels>() == nullptr)
     return nullptr;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "caffe/error.hpp"
+#include "caffe/ops/convert.hpp"
 #include "caffe/ops/read_again.hpp"
 
 namespace caffe::ops {
@@ -29,12 +30,33 @@ std::vector<T> Select(const std::vector<Place>& places, std::span<const T> input
   return selected;
 }
 
-// Tensors between members are not in memory, so nobody reads them twice.
+// The inner tensors that are in memory, as parts of an input; null for the others.
+std::vector<const TensorDesc*> PartsOfInputs(const Fused& op,
+                                             const std::vector<TensorDesc>& inner) {
+  std::vector<const TensorDesc*> parts(inner.size());
+  for (const Fused::Member& member : op.members) {
+    if (member.op.As<SliceOf>() != nullptr && member.inputs[0].kind == Kind::kInput &&
+        member.outputs[0].kind == Kind::kInner) {
+      const auto i = static_cast<size_t>(member.outputs[0].index);
+      parts[i] = &inner[i];
+    }
+  }
+  return parts;
+}
+
+// Other tensors between members are not in memory, so nobody reads them twice.
 const ReadAgain<Fused> fused([](const Fused& op, OperandDescs inputs, OperandDescs outputs) {
+  const auto present = [](OperandDescs operands) {
+    std::vector<TensorDesc> descs;
+    for (const TensorDesc* desc : operands) descs.push_back(desc == nullptr ? TensorDesc() : *desc);
+    return descs;
+  };
+  const std::vector<TensorDesc> inner = op.InnerDescs(present(inputs), present(outputs));
+  const std::vector<const TensorDesc*> parts = PartsOfInputs(op, inner);
   double bytes = 0;
   for (const Fused::Member& member : op.members) {
     const auto select = [&](const std::vector<Place>& places) {
-      return Select<const TensorDesc*>(places, inputs, outputs, {}, nullptr);
+      return Select<const TensorDesc*>(places, inputs, outputs, parts, nullptr);
     };
     bytes += BytesReadAgain(member.op, select(member.inputs), select(member.outputs));
   }

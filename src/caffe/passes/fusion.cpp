@@ -168,6 +168,8 @@ bool Fusion::Serves(const Node& node, const ops::Epilogue& epilogue) {
 std::optional<Fusion::Region> Fusion::JoinIfServed(const Node& first, const Node& second,
                                                    const Value* inner) {
   Region region;
+  if (first.outputs[0].value == inner && first.outputs.size() > 1 && second.outputs[0] != nullptr)
+    region.outputs.push_back(second.outputs[0]);  // so the others keep their indexes
   region.Add(first, inner);
   region.Add(second, inner);
   const std::optional<std::string> why_not = WhyNot(region, second.signature);

@@ -22,24 +22,27 @@ struct StoreAffine {
 };
 
 // The elementwise counterpart of GradientOperands.
-template <typename T>
+template <typename T, typename Place>
 struct ElementOperands {
   using A = Accum<T>;
   const T *x, *dy, *y;       // y is only used with Signs::kOfY
   AffineConstants<A> signs;  // only set with Signs::kOfX
+  Place place_of_dy;
 
   __device__ bool Passes(int64_t c, int64_t i) const {
     if (y != nullptr) return Wide(y[i]) > A(0);
     if (signs.values == nullptr) return true;
     return Wide(x[i]) * signs[kFactor][c] + signs[kShift][c] > kRoundsToZero<T>;
   }
-  __device__ A Dy(int64_t c, int64_t i) const { return Wide(dy[i]) * (Passes(c, i) ? A(1) : A(0)); }
+  __device__ A Dy(int64_t c, int64_t i) const {
+    return Wide(dy[place_of_dy.At(i)]) * (Passes(c, i) ? A(1) : A(0));
+  }
 };
 
-template <typename T>
+template <typename T, typename Place>
 struct AddGradients {
   using A = Accum<T>;
-  ElementOperands<T> operands;
+  ElementOperands<T, Place> operands;
   Numbers mean;
   T* dresidual;
 
@@ -51,10 +54,10 @@ struct AddGradients {
   }
 };
 
-template <typename T>
+template <typename T, typename Place>
 struct GradientOfInput {
   using A = Accum<T>;
-  ElementOperands<T> operands;
+  ElementOperands<T, Place> operands;
   GradientConstants<A> constants;
   int64_t inner;
   T* dx;

@@ -1,6 +1,7 @@
 // Batch normalisation's passes over channels-last tensors (channel_rows.cuh).
 #pragma once
 
+#include "caffe/cuda/channel_part.cuh"
 #include "caffe/cuda/channel_rows.cuh"
 #include "caffe/cuda/kernels/batch_norm_constants.cuh"
 
@@ -63,7 +64,7 @@ struct GivenAffine {
 };
 
 // y = x * factor + shift, plus a residual, then ReLU.
-template <typename T, int N, bool kAdds, bool kHasRelu, typename Source>
+template <typename T, int N, bool kAdds, bool kHasRelu, typename Source, typename Packs>
 struct NormaliseRows {
   using A = Accum<T>;
   using Affine = AffinePack<A, N>;
@@ -71,6 +72,7 @@ struct NormaliseRows {
   Source source;
   const T *x, *residual;
   T* y;
+  Packs packs_of_y;
 
   struct Operands {
     Pack<T, N> x, residual;
@@ -92,7 +94,7 @@ struct NormaliseRows {
       if constexpr (kAdds) v += added.values[k];
       if constexpr (kHasRelu) v = v > A(0) ? v : A(0) * v + A(0);  // NaN stays NaN
     }
-    StorePack(y, i, value);
+    StorePack(y, packs_of_y.At(i), value);
   }
 };
 
@@ -117,17 +119,18 @@ struct SignConstants<A, N, Signs::kOfX> {
 };
 
 // Operands of both passes of the gradient. y is the result of a ReLU, for Signs::kOfY.
-template <typename T, int N, Signs kSigns>
+template <typename T, int N, Signs kSigns, typename Packs>
 struct GradientOperands {
   using A = Accum<T>;
   const T *x, *dy, *y;
+  Packs packs_of_dy;
 
   struct Loaded {
     Pack<T, N> x, dy, y;
   };
   __device__ Loaded Load(int64_t i) const {
     Loaded loaded;
-    loaded.dy = PackAt<T, N>(dy, i);
+    loaded.dy = PackAt<T, N>(dy, packs_of_dy.At(i));
     if constexpr (kSigns == Signs::kOfY) loaded.y = PackAt<T, N>(y, i);
     loaded.x = PackAt<T, N>(x, i);
     return loaded;
@@ -154,10 +157,10 @@ struct GradientOperands {
 
 // Sums of dy and of dy * (x - mean), where dy includes the ReLU's gradient. kStores writes that dy
 // to dresidual.
-template <typename T, int N, Signs kSigns, bool kStores>
+template <typename T, int N, Signs kSigns, bool kStores, typename Packs>
 struct GradientSumsOfRows {
   using A = Accum<T>;
-  using Operands = GradientOperands<T, N, kSigns>;
+  using Operands = GradientOperands<T, N, kSigns, Packs>;
   static constexpr int kUnrolled = 4;
   Operands operands;
   Numbers mean;
@@ -199,10 +202,10 @@ struct GradientSumsOfRows {
   }
 };
 
-template <typename T, int N, Signs kSigns>
+template <typename T, int N, Signs kSigns, typename Packs>
 struct GradientOfRows {
   using A = Accum<T>;
-  using Operands = GradientOperands<T, N, kSigns>;
+  using Operands = GradientOperands<T, N, kSigns, Packs>;
   static constexpr int kUnrolled = 4;
   Operands operands;
   ChannelConstants<kGradientConstants, A> constants;
