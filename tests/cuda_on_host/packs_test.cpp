@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "caffe/cuda/divisor.cuh"
-#include "caffe/cuda/kernels/max_pool_packs.cuh"
+#include "caffe/cuda/kernels/ave_pool_packs.cuh"
 #include "caffe/cuda/pack.cuh"
 
 namespace caffe::cuda {
@@ -39,6 +39,12 @@ TYPED_TEST(CudaPacksTest, ConvertAsSingleNumbersDo) {
   EXPECT_TRUE(std::isnan(Widen(PackOf<TypeParam>({kNan, 0, 0, 0})).values[0]));
 }
 
+TYPED_TEST(CudaPacksTest, WhatIsOutsideAddsNothing) {
+  const auto pack = PackOf<TypeParam>({kNan, kInfinity, -2, 3, 4, 5, 6, 7});
+  for (const float value : WidenInside(pack, false).values) EXPECT_EQ(value, 0);
+  EXPECT_EQ(WidenInside(pack, true).values[1], kInfinity);
+}
+
 TYPED_TEST(CudaPacksTest, TheFirstOfEqualMaximaWinsAndNanNever) {
   MaxOfPacks<TypeParam, 4> most;
   most.Take(PackOf<TypeParam>({-0.f, kNan, -kInfinity, 2}), 3);
@@ -67,6 +73,20 @@ TEST(CudaDivisorTest, DividesAsTheProcessorDoes) {
       }
     }
   }
+}
+
+// A mean has the bits of a division, without one.
+TEST(CudaQuotientTest, IsTheQuotient) {
+  uint32_t bits = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    bits = bits * 1664525 + 1013904223;
+    const auto sum = static_cast<float>(static_cast<int32_t>(bits)) * 0x1p-20f;
+    const auto size = static_cast<float>(1 + i % 64);
+    ASSERT_EQ(Quotient(sum, size, 1 / size), sum / size) << sum << " / " << size;
+  }
+  EXPECT_EQ(Quotient(kInfinity, 9.f, 1 / 9.f), kInfinity);
+  EXPECT_EQ(Quotient(-kInfinity, 9.f, 1 / 9.f), -kInfinity);
+  EXPECT_TRUE(std::isnan(Quotient(kNan, 9.f, 1 / 9.f)));
 }
 
 }  // namespace

@@ -48,6 +48,11 @@ void AddPoolCases(std::vector<OpCase>* cases) {
       {"OfOnePixel", {2, 16, 7, 5}, {{1, 1}, {2, 2}, {0, 0}, false}},
       {"OfOnePixelPadded", {1, 16, 4, 5}, {{1, 1}, {2, 3}, {0, 0}, true}},
       {"Sparse", {1, 16, 11, 10}, {{3, 3}, {3, 3}, {1, 1}, false}},
+      {"DenseOfOneRow", {2, 16, 1, 2}, {{3, 3}, {1, 1}, {1, 1}, false}},
+      {"Wide", {2, 16, 14, 13}, {{5, 5}, {3, 3}, {0, 0}, false}},
+      {"WidePadded", {1, 16, 9, 8}, {{5, 4}, {2, 3}, {2, 1}, false}},
+      {"Whole", {2, 8, 9, 10}, {{9, 10}, {1, 1}, {0, 0}, false}},
+      {"WholeClipped", {1, 16, 12, 13}, {{10, 9}, {3, 3}, {0, 0}, false}},
   };
   for (const PoolShape& shape : shapes) {
     const ops::PoolGeometry& g = shape.geometry;

@@ -370,11 +370,13 @@ struct MaxPoolGradientPacks {
     for (int s = 0; s < kColumns; ++s)
       columns[s] =
           LineOf(static_cast<int>(across) * (W / S) - kBefore + s, out.width, 0, out.packs);
-    Window windows[kRows][kColumns];
+    WidePack<T, N> sums[H][W] = {};
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
+      Window windows[kColumns];
 #pragma unroll
-      for (int s = 0; s < kColumns; ++s) windows[r][s] = Load(rows[r], columns[s]);
+      for (int s = 0; s < kColumns; ++s) windows[s] = Load(rows[r], columns[s]);
+      AddRow(windows, r, sums);
     }
 #pragma unroll
     for (int a = 0; a < H; ++a) {
@@ -382,29 +384,30 @@ struct MaxPoolGradientPacks {
       for (int b = 0; b < W; ++b) {
         const int h = static_cast<int>(down) * H + a - pad_rows;
         const int w = static_cast<int>(across) * W + b - pad_columns;
-        const WidePack<T, N> sums = SumAt(windows, a, b);
         if (static_cast<unsigned>(h) < static_cast<unsigned>(in.height) &&
             static_cast<unsigned>(w) < static_cast<unsigned>(in.width)) {
-          StorePack(dx, in.At(in.Row(item, h), w, c), sums);
+          StorePack(dx, in.At(in.Row(item, h), w, c), sums[a][b]);
         }
       }
     }
   }
 
  private:
-  // Gradient of position (a, b) of the cell, summed over the windows that contain it.
-  __device__ WidePack<T, N> SumAt(const Window (&windows)[kRows][kColumns], int a, int b) const {
-    WidePack<T, N> sums{};
+  // Adds the gradients of row r of the windows at the positions of the cell that they contain.
+  __device__ void AddRow(const Window (&windows)[kColumns], int r,
+                         WidePack<T, N> (&sums)[H][W]) const {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int a = 0; a < H; ++a) {
 #pragma unroll
-      for (int s = 0; s < kColumns; ++s) {
-        const int row = a + (kBefore - r) * S, column = b + (kBefore - s) * S;
-        if (row >= 0 && row < K && column >= 0 && column < K)
-          Add(windows[r][s], static_cast<uint32_t>(row * K + column), sums);
+      for (int b = 0; b < W; ++b) {
+#pragma unroll
+        for (int s = 0; s < kColumns; ++s) {
+          const int row = a + (kBefore - r) * S, column = b + (kBefore - s) * S;
+          if (row >= 0 && row < K && column >= 0 && column < K)
+            Add(windows[s], static_cast<uint32_t>(row * K + column), sums[a][b]);
+        }
       }
     }
-    return sums;
   }
 };
 

@@ -1,8 +1,9 @@
 // Pooling in both layouts. Gradients are gathered: each input position sums over the windows that
 // contain it, so that no two threads add to one element.
+#include <array>
 #include <cfloat>
 
-#include "caffe/cuda/kernels/max_pool_packs.cuh"
+#include "caffe/cuda/kernels/ave_pool_packs.cuh"
 #include "caffe/cuda/numbers.cuh"
 
 namespace caffe::cuda {
@@ -297,21 +298,68 @@ void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
   });
 }
 
+// True if the kernels of ave_pool_packs.cuh can be used: 32 bits count elements and the positions
+// of a window, and the sizes of windows are few.
+bool FitsAvePacks(const ops::PoolGeometry& geometry, const TensorView& image,
+                  const TensorView& result) {
+  constexpr int64_t kMost = 1 << 15;
+  return std::max(image.count(), result.count()) <= kMostDividend &&
+         std::ranges::max(geometry.kernel) < kMost && std::ranges::max(geometry.pad) < kMost &&
+         std::ranges::max(geometry.stride) < kMost &&
+         Shares<float>::Fit({geometry, 0, image, result}, {geometry, 1, image, result});
+}
+
+// Runs a kernel of ave_pool_packs.cuh for windows of 3x3 with a stride of 1; false for others.
+template <typename T, int N, bool kIsGradient>
+bool RunPairs(const ops::PoolGeometry& geometry, const KernelContext& ctx) {
+  using Pair = std::array<int64_t, 2>;
+  if (geometry.kernel != Pair{3, 3} || geometry.stride != Pair{1, 1}) return false;
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const AvePoolPairs<T, N, kIsGradient> body(geometry, x, y);
+  ForEach(ctx, body.count(y.shape[0]), body);
+  return true;
+}
+
 void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const ops::PoolGeometry& geometry = op.geometry;
   VisitPooledPacks(x, y, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
-    ForEach(
-        ctx, y.count() / N,
-        AvePoolForward<T, N>{op.geometry, Image<N>(x), Image<N>(y), x.as<const T>(), y.as<T>()});
+    if constexpr (N > 1) {
+      if (FitsAvePacks(geometry, x, y)) {
+        if (RunPairs<T, N, false>(geometry, ctx)) return;
+        const auto run = [&]<int K>(std::integral_constant<int, K>) {
+          ForEach(ctx, y.count() / N, AvePoolPacks<T, N, K>(geometry, x, y));
+        };
+        const int64_t size = geometry.kernel[0] == geometry.kernel[1] ? geometry.kernel[0] : 0;
+        if (size == 2) return run(std::integral_constant<int, 2>{});
+        if (size == 3) return run(std::integral_constant<int, 3>{});
+        return run(std::integral_constant<int, 0>{});
+      }
+    }
+    ForEach(ctx, y.count() / N,
+            AvePoolForward<T, N>{geometry, Image<N>(x), Image<N>(y), x.as<const T>(), y.as<T>()});
   });
 }
 
 void AvePoolGrad(const ops::AvePoolGrad& op, const KernelContext& ctx) {
   const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
+  const ops::PoolGeometry& geometry = op.geometry;
   VisitPooledPacks(dx, dy, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
-    ForEach(ctx, dx.count() / N,
-            AvePoolBackward<T, N>{op.geometry, Image<N>(dx), Image<N>(dy), dy.as<const T>(),
-                                  dx.as<T>()});
+    if constexpr (N > 1) {
+      if (FitsAvePacks(geometry, dx, dy)) {
+        if (RunPairs<T, N, true>(geometry, ctx)) return;
+        const auto run = [&]<int H>(std::integral_constant<int, H>) {
+          ForEach(ctx, dx.count() / N, AvePoolGradientPacks<T, N, H>(geometry, dx, dy));
+        };
+        const int holders = std::max(AveAxis(geometry, 0, dx, dy).holders(),
+                                     AveAxis(geometry, 1, dx, dy).holders());
+        if (holders == 1) return run(std::integral_constant<int, 1>{});
+        if (holders == 2) return run(std::integral_constant<int, 2>{});
+      }
+    }
+    ForEach(
+        ctx, dx.count() / N,
+        AvePoolBackward<T, N>{geometry, Image<N>(dx), Image<N>(dy), dy.as<const T>(), dx.as<T>()});
   });
 }
 
