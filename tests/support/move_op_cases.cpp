@@ -14,6 +14,16 @@ void AddMoveCases(std::vector<OpCase>* cases) {
   const CaseOperand plain = x.As(Layout::kPlain), last = x.As(Layout::kChannelsLast);
   cases->push_back({"ReorderToLast", ops::Reorder{}, {plain}, {last}});
   cases->push_back({"ReorderToPlain", ops::Reorder{}, {last}, {plain}});
+  // Few channels, with pixels in whole packs of 16 bytes and others.
+  for (const int64_t channels : {2, 3, 4}) {
+    for (const int64_t width : {8, 5}) {
+      const CaseOperand image = T({3, channels, 6, width});
+      const CaseOperand planes = image.As(Layout::kPlain), pixels = image.As(Layout::kChannelsLast);
+      const std::string suffix = StrCat("Of", channels, "x", width);
+      cases->push_back({"ReorderToLast" + suffix, ops::Reorder{}, {planes}, {pixels}});
+      cases->push_back({"ReorderToPlain" + suffix, ops::Reorder{}, {pixels}, {planes}});
+    }
+  }
   cases->push_back({"View", ops::View{}, {T({2, 6, 20})}, {T({12, 20})}});
   cases->push_back({"Fill", ops::Fill{2.5}, {}, {T({3, 4})}});
   cases->push_back({"LossWeight", ops::LossWeight{2.5}, {}, {T({3, 4})}});

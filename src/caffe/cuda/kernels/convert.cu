@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "caffe/core/element_bits.hpp"
+#include "caffe/cuda/divisor.cuh"
 #include "caffe/cuda/int8_convert.hpp"
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/matrix_kernels.hpp"
@@ -36,6 +37,72 @@ struct Assign {
   }
 };
 
+// Reorders few channels, as those of images: a thread moves a pack of pixels of each channel, in
+// whole packs.
+template <typename Bits, int C, bool kToLast>
+struct ReorderFewChannels {
+  static constexpr int N = kPackSize<Bits>;
+  Divisor packs;  // of a channel
+  const Bits* x;
+  Bits* y;
+
+  __device__ void operator()(int64_t i) const {
+    uint32_t pack;
+    const int64_t item = packs.Divide(static_cast<uint32_t>(i), &pack);
+    const int64_t plane = item * C * packs.value + pack, pixels = i * C;
+    Pack<Bits, N> from[C], to[C];
+#pragma unroll
+    for (int c = 0; c < C; ++c)
+      from[c] = PackAt<Bits, N>(x, kToLast ? plane + c * packs.value : pixels + c);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+#pragma unroll
+      for (int c = 0; c < C; ++c) {
+        const int last = k * C + c;  // among the pixels' elements with channels last
+        if constexpr (kToLast) {
+          to[last / N].values[last % N] = from[c].values[k];
+        } else {
+          to[c].values[k] = from[last / N].values[last % N];
+        }
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < C; ++c)
+      reinterpret_cast<Pack<Bits, N>*>(y)[kToLast ? pixels + c : plane + c * packs.value] = to[c];
+  }
+};
+
+// False unless a kernel above serves the tensors.
+template <typename Bits>
+bool MoveFewChannels(const KernelContext& ctx, const TensorView& x, const TensorView& y) {
+  constexpr int N = kPackSize<Bits>;
+  const int64_t packs = x.shape.count(2) / N, threads = x.shape[0] * packs;
+  if (x.shape.count(2) % N != 0 || threads > kMostDividend ||
+      !IsPackAligned<Bits, N>(x.as<const Bits>()) || !IsPackAligned<Bits, N>(y.as<const Bits>())) {
+    return false;
+  }
+  const auto run = [&]<int C>(std::integral_constant<int, C>) {
+    const Divisor by_packs(packs);
+    if (y.layout == Layout::kChannelsLast) {
+      ForEach(ctx, threads,
+              ReorderFewChannels<Bits, C, true>{by_packs, x.as<const Bits>(), y.as<Bits>()});
+    } else {
+      ForEach(ctx, threads,
+              ReorderFewChannels<Bits, C, false>{by_packs, x.as<const Bits>(), y.as<Bits>()});
+    }
+    return true;
+  };
+  switch (x.shape[1]) {
+    case 2:
+      return run(std::integral_constant<int, 2>{});
+    case 3:
+      return run(std::integral_constant<int, 3>{});
+    case 4:
+      return run(std::integral_constant<int, 4>{});
+  }
+  return false;
+}
+
 void Reorder(const ops::Reorder&, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   if (Is8Bit(x.dtype) || Is8Bit(y.dtype)) return ConvertNumbers(ctx, x, y);
@@ -47,6 +114,7 @@ void Reorder(const ops::Reorder&, const KernelContext& ctx) {
     return;
   }
   VisitSize(x.dtype, [&]<typename Bits>(TypeTag<Bits>) {
+    if (MoveFewChannels<Bits>(ctx, x, y)) return;
     Transpose(ctx, Assign{}, x.as<const Bits>(), items, rows, columns, y.as<Bits>());
   });
 }
