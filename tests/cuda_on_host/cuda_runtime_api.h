@@ -45,8 +45,11 @@ struct cudaPointerAttributes {
   cudaMemoryType type = cudaMemoryTypeUnregistered;
 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+struct cudaFuncAttributes {};
 inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1,
-                          cudaEventDisableTiming = 2, cudaStreamNonBlocking = 1;
+                          cudaEventDisableTiming = 2, cudaStreamNonBlocking = 1,
+                          cudaHostAllocMapped = 2;
 
 struct uint3 {
   unsigned x, y, z;
@@ -66,6 +69,10 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream = nullptr;
 };
 
+// Kernels need no loading.
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }
@@ -75,7 +82,15 @@ inline cudaError_t cudaPeekAtLastError() {
 inline const char* cudaGetErrorString(cudaError_t) {
   return "no error";
 }
+cudaError_t cudaMalloc(void** memory, size_t bytes);
+template <typename T>
+cudaError_t cudaMalloc(T** memory, size_t bytes) {
+  return cudaMalloc(reinterpret_cast<void**>(memory), bytes);
+}
 cudaError_t cudaMallocHost(void** memory, size_t bytes);
+inline cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  return cudaMallocHost(memory, bytes);
+}
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory);
 
@@ -94,6 +109,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
                                  unsigned long long flags);

@@ -45,6 +45,7 @@ class EmulatedDevice final : public CudaDevice {
     MakeCurrent();
     stream_->FillZero(memory, bytes);  // on the stream that uses it first
     return {memory, [id = id()](void* freed) {
+              cuda_on_host::CheckNoRankIsAwaited("memory is freed");
               cuda_on_host::FinishAll(id);  // like cudaFree, waits for the device
               std::free(freed);
             }};

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -199,13 +200,24 @@ TEST_F(CudaRanksTest, TwoGpusEndWhereOneDoesWithTwiceThePasses) {
   EXPECT_EQ(LargestDifference(two.solver(0), one.solver(0)), 0);
 }
 
-// Tests in between, and at the end the loss of a single forward pass.
-TEST_F(CudaRanksTest, RunsWithTestsAndADisplayedLossEnd) {
-  SolverParameter param = RanksSolver("display: 10 test_interval: 12 test_iter: 2");
-  param.set_max_iter(40);
-  SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 1});
-  gpus.Solve();
-  EXPECT_EQ(LargestDifference(gpus.solver(1), gpus.solver(0)), 0);
+// Tests and snapshots in between, and at the end the loss of a single forward pass. While a rank
+// waits for another one, the emulated devices refuse whatever may wait for a GPU.
+TEST_F(CudaRanksTest, RunsWithTestsSnapshotsAndADisplayedLossEnd) {
+  for (const char* passes : {"", "iter_size: 2"}) {
+    SCOPED_TRACE(passes);
+    const testing::TemporaryFolder folder;
+    SolverParameter param =
+        RanksSolver(StrCat("display: 10 test_interval: 12 test_iter: 2 snapshot: 15 ", passes));
+    param.set_snapshot_after_train(true);
+    param.set_snapshot_prefix(folder / "ranks");
+    param.set_max_iter(40);
+    SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 1});
+    gpus.Solve();
+    EXPECT_EQ(LargestDifference(gpus.solver(1), gpus.solver(0)), 0);
+    for (const char* iteration : {"15", "30", "40"})
+      EXPECT_TRUE(
+          std::filesystem::exists(folder / StrCat("ranks_iter_", iteration, ".solverstate")));
+  }
 }
 
 // So that they do not wait behind the kernels of backward that follow.

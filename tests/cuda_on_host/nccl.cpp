@@ -19,6 +19,7 @@
 
 #include "caffe/distributed/nccl/nccl_library.hpp"
 #include "caffe/distributed/rank_order_sum.hpp"
+#include "caffe/error.hpp"
 #include "work_queue.hpp"
 
 namespace {
@@ -240,6 +241,23 @@ bool cuda_on_host::IsReducing(int device) {
   return std::ranges::any_of(all, [&](const std::unique_ptr<ncclComm>& one) {
     return one->device == device && !one->has_ended && one->done != one->enqueued;
   });
+}
+
+void cuda_on_host::CheckNoRankIsAwaited(const char* what) {
+  const std::lock_guard lock(mutex);
+  for (const std::unique_ptr<ncclComm>& ahead : all) {
+    if (ahead->has_ended) continue;
+    Session& session = *ahead->session;
+    const std::lock_guard session_lock(session.mutex);
+    if (session.error != ncclSuccess) continue;
+    for (const ncclComm* late : session.communicators) {
+      CAFFE_ASSERT(late == nullptr || late->has_ended || late->made_by != ahead->made_by ||
+                       late->enqueued >= ahead->enqueued,
+                   what, " while device ", ahead->device, " reduces and device ", late->device,
+                   " has not begun to: the driver may wait for the first, and keep the second "
+                   "waiting");
+    }
+  }
 }
 
 namespace caffe::nccl {

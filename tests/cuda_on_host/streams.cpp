@@ -12,6 +12,7 @@
 #include "caffe/error.hpp"
 #include "work_queue.hpp"
 
+using cuda_on_host::CheckNoRankIsAwaited;
 using cuda_on_host::CheckWell;
 using cuda_on_host::QueueOf;
 using cuda_on_host::Recording;
@@ -60,11 +61,14 @@ struct Streams {
 }  // namespace
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  CheckNoRankIsAwaited("an event is made");
+  cuda_on_host::CountObject();
   *event = new CUevent_st{.device = cuda_on_host::CurrentDevice()};
   return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  CheckNoRankIsAwaited("an event is destroyed");
   delete event;
   return cudaSuccess;
 }
@@ -104,6 +108,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   CAFFE_ASSERT(flags == cudaStreamNonBlocking, "a stream that blocks is not emulated");
   CheckWell(cuda_on_host::CurrentDevice());
+  CheckNoRankIsAwaited("a stream is made");
+  cuda_on_host::CountObject();
   auto queue = std::make_shared<WorkQueue>(cuda_on_host::CurrentDevice());
   cuda_on_host::Register(queue);
   *stream = queue->native();
@@ -124,6 +130,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  CheckNoRankIsAwaited("a stream is destroyed");
   std::shared_ptr<WorkQueue> queue;
   {
     Streams& streams = Streams::Get();
@@ -170,6 +177,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status =
+      QueueOf(stream)->is_recording() ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   CAFFE_ASSERT(nodes == nullptr, "a graph's nodes are not emulated");
   *count = graph->recording->work->size();
@@ -205,6 +218,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  CheckNoRankIsAwaited("a graph is destroyed");
   delete exec;
   return cudaSuccess;
 }

@@ -74,5 +74,23 @@ TEST_F(CudaImageCopiesTest, BatchesComeFromMemoryThatIsPinned) {
   }
 }
 
+// While memory is pinned the driver may wait for all GPUs, and after the first iterations one of
+// them may be waiting for another.
+TEST_F(CudaImageCopiesTest, AllBatchesArePinnedWithTheFirst) {
+  WriteGrayImages();
+  for (const char* transform : {"scale: 0.01", "scale: 0.01 use_gpu_transform: true"}) {
+    SCOPED_TRACE(transform);
+    const auto net = Make(Caffe::GPU, "", 5, transform);
+    const auto pass = [&] {
+      net->LaunchForwardBackward();
+      net->AwaitLoss();
+    };
+    pass();
+    const int64_t pinned = cuda_on_host::PinnedAllocationsSoFar(0);
+    for (int i = 0; i < 8; ++i) pass();  // more than batches are prepared ahead
+    EXPECT_EQ(cuda_on_host::PinnedAllocationsSoFar(0), pinned);
+  }
+}
+
 }  // namespace
 }  // namespace caffe

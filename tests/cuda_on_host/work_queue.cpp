@@ -15,6 +15,7 @@ namespace {
 thread_local Launches launches;
 std::atomic<int64_t> urgent_streams = 0;
 thread_local int64_t pageable_copies = 0;
+thread_local int64_t objects = 0;
 thread_local int current_device = 0;
 // Captures of the calling thread that have begun and not ended.
 thread_local int captures = 0;
@@ -112,6 +113,11 @@ uint64_t WorkQueue::submitted() {
   return submitted_;
 }
 
+bool WorkQueue::is_recording() {
+  const std::lock_guard lock(mutex_);
+  return recording_ != nullptr;
+}
+
 bool WorkQueue::Advance(uint64_t count) {
   while (done_ < count) {
     const std::unique_lock running(running_, std::try_to_lock);
@@ -184,6 +190,13 @@ int64_t PageableCopiesSoFar() {
   return pageable_copies;
 }
 
+int64_t ObjectsMadeSoFar() {
+  return objects;
+}
+void CountObject() {
+  ++objects;
+}
+
 int64_t PinnedAllocationsSoFar(int device) {
   Queues& queues = TheQueues();
   const std::lock_guard lock(queues.mutex);
@@ -249,6 +262,7 @@ void TakeMemory(size_t bytes) {
   CAFFE_ASSERT(!IsReducing(CurrentDevice()), "device ", CurrentDevice(), " is asked for ", bytes,
                " while it reduces: that may wait for the reduction, and this for a rank which the "
                "driver keeps waiting meanwhile");
+  CheckNoRankIsAwaited("memory is allocated");
   Trouble& trouble = TheTrouble();
   const std::lock_guard lock(trouble.mutex);
   if (!trouble.allocations || (*trouble.allocations)-- > 0) return;
@@ -293,6 +307,12 @@ void CheckCurrent(cudaStream_t stream) {
 
 }  // namespace cuda_on_host
 
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  cuda_on_host::TakeMemory(bytes);
+  *memory = std::malloc(bytes);
+  return cudaSuccess;
+}
+
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   cuda_on_host::TakeMemory(bytes);
   *memory = std::malloc(bytes);
@@ -304,6 +324,7 @@ cudaError_t cudaMallocHost(void** memory, size_t bytes) {
 }
 
 cudaError_t cudaFreeHost(void* memory) {
+  cuda_on_host::CheckNoRankIsAwaited("memory is freed");
   cuda_on_host::FinishAll(cuda_on_host::CurrentDevice());
   {
     cuda_on_host::Queues& queues = cuda_on_host::TheQueues();

@@ -47,6 +47,7 @@ class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
   std::unique_ptr<Recording> EndRecording();
   // Throws while the queue records; `what` names the caller's action.
   void CheckNotRecording(const char* what);
+  bool is_recording();
 
   // The number of pieces of work submitted so far.
   uint64_t submitted();
@@ -83,6 +84,10 @@ void Register(const std::shared_ptr<WorkQueue>& queue);
 // The number of copies by the calling thread that read or wrote unpinned host memory.
 int64_t PageableCopiesSoFar();
 
+// The number of events and streams made by the calling thread.
+int64_t ObjectsMadeSoFar();
+void CountObject();
+
 // The number of allocations of pinned memory by threads while this was their device.
 int64_t PinnedAllocationsSoFar(int device);
 
@@ -111,6 +116,9 @@ bool EndTrouble();
 
 // Returns whether NCCL is reducing on that device.
 bool IsReducing(int device);
+// Throws if one rank of a process reduces what another of its ranks has not begun to. `what` says
+// what a thread does that may wait for all GPUs of its process.
+void CheckNoRankIsAwaited(const char* what);
 
 // Both throw if no memory is left, and while the thread's device reduces.
 void TakeMemory(size_t bytes);

@@ -29,24 +29,26 @@ class StagingRing {
   template <typename Copy>
   void Send(Stream& stream, void* device, const void* host, size_t bytes, const Copy& copy) {
     const std::lock_guard lock(mutex_);
-    if (memory_ == nullptr) memory_ = AllocatePinned(kSlots * kSlotBytes);
+    if (memory_ == nullptr) Make();
     for (size_t done = 0; done < bytes; done += kSlotBytes) {
       const size_t part = std::min(bytes - done, kSlotBytes);
       char* const slot = static_cast<char*>(memory_.get()) + next_ * kSlotBytes;
-      std::unique_ptr<Event>& copied = copied_[next_];
-      if (copied == nullptr) {
-        copied = make_event_();
-      } else {
-        copied->Synchronize();
-      }
+      Event& copied = *copied_[next_];
+      copied.Synchronize();
       std::memcpy(slot, static_cast<const char*>(host) + done, part);
       copy(static_cast<char*>(device) + done, slot, part);
-      stream.Record(*copied);
+      stream.Record(copied);
       next_ = (next_ + 1) % kSlots;
     }
   }
 
  private:
+  // All events at once, because later ones could be made while GPUs reduce.
+  void Make() {
+    for (std::unique_ptr<Event>& copied : copied_) copied = make_event_();
+    memory_ = AllocatePinned(kSlots * kSlotBytes);
+  }
+
   const MakeEvent make_event_;
   std::mutex mutex_;
   std::shared_ptr<void> memory_;

@@ -71,11 +71,27 @@ BatchForm BatchPipeline::form() {
   return form_;
 }
 
-BatchBuffer* BatchPipeline::Next(const BatchForm& form) {
-  {
-    const std::lock_guard lock(form_mutex_);
-    form_ = form;
-  }
+void BatchPipeline::SetForm(const BatchForm& form) {
+  const std::lock_guard lock(form_mutex_);
+  form_ = form;
+}
+
+// For the other buffers, which have been filled in ordinary memory by now.
+void BatchPipeline::MakeSpares(const HostMemory& make) {
+  has_spares_ = true;
+  const Batch& batch = current_->batch;
+  const int64_t bytes = batch.images != nullptr
+                            ? batch.image_shape.count()
+                            : static_cast<int64_t>(SizeOf(batch.dtype)) * batch.data_shape.count();
+  spares_.Add(buffers_.size() - 1, static_cast<size_t>(bytes), make);
+}
+
+BatchBuffer* BatchPipeline::Next(const BatchForm& wanted) {
+  const bool makes_spares = wanted.memory != nullptr && !has_spares_;
+  BatchForm form = wanted;
+  if (wanted.memory != nullptr)
+    form.memory = [this, make = wanted.memory](size_t bytes) { return spares_.Take(bytes, make); };
+  if (!makes_spares) SetForm(form);
   if (current_ != nullptr) free_.Push(std::exchange(current_, nullptr));
   {
     const Activity waiting("compute", "waits for the reader of", parts_.sequence.source(),
@@ -87,6 +103,10 @@ BatchBuffer* BatchPipeline::Next(const BatchForm& form) {
       [this](const std::exception_ptr& error) { current_->completion.Abandon(error); });
   current_->completion.Wait();
   current_->ChangeForm(form);
+  if (makes_spares) {
+    MakeSpares(wanted.memory);
+    SetForm(form);
+  }
   return current_;
 }
 

@@ -9,6 +9,7 @@
 
 #include "caffe/core/bounded_queue.hpp"
 #include "caffe/data/batch_filler.hpp"
+#include "caffe/data/spare_memory.hpp"
 
 namespace caffe::data {
 
@@ -57,6 +58,8 @@ class BatchPipeline {
   void LoadAhead(const Chunk& chunk, RecordLoader* loader);
   void FillChunk(const Chunk& chunk, RecordLoader* loader, std::vector<float>* floats);
   BatchForm form();
+  void SetForm(const BatchForm& form);
+  void MakeSpares(const HostMemory& make);
 
   const Parts parts_;
   const int batch_size_;
@@ -69,6 +72,8 @@ class BatchPipeline {
   std::mutex form_mutex_;
   BatchForm form_;                  // last form that the consumer requested
   BatchBuffer* current_ = nullptr;  // held by the consumer
+  SpareMemory spares_;              // of the kind that the consumer requests
+  bool has_spares_ = false;
   std::vector<std::unique_ptr<RecordLoader>> loaders_;
   std::vector<std::thread> threads_;
 };

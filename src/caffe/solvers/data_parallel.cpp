@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "caffe/core/host_name.hpp"
+#include "caffe/distributed/threads_of_rank.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
-#include "caffe/distributed/threads_of_rank.hpp"
 #include "caffe/tensor/proto_dtype.hpp"
 #include "caffe/trace.hpp"
 
@@ -70,16 +70,24 @@ void DataParallel::MakeStatistics(Net& net) {
   const Graph& graph = TrainingNet(net).graph();
   statistics_.emplace(device_, graph, statistics);
   written_weights_.emplace(device_, graph, weights);
+  weights_gathered_ = device_->MakeEvent();
+}
+
+void DataParallel::AwaitAllRanks() {
+  if (ranks_ == 1) return;
+  const Activity waiting = WaitForOthers("waits for the others, as");
+  double none = 0;
+  communicator_->AllReduceSumInPass({&none, 1});
 }
 
 // Called after all buckets are updated, because weights gathered earlier would be stale.
 void DataParallel::ReduceWrittenWeights() {
   if (written_weights_->blocks().empty()) return;
   written_weights_->Gather();
-  const std::unique_ptr<Event> filled = device_->MakeEvent();
-  device_->compute_stream().Record(*filled);
+  device_->compute_stream().Record(*weights_gathered_);
+  if (IsFirstReduction()) AwaitAllRanks();
   for (const TensorView& block : written_weights_->blocks())
-    communicator_->AllReduceMean(block, block.dtype, *filled);
+    communicator_->AllReduceMean(block, block.dtype, *weights_gathered_);
   written_weights_->Scatter();
 }
 
@@ -156,16 +164,20 @@ bool DataParallel::Reduction::HoldsBack() const {
 }
 
 void DataParallel::Reduction::TakeFinal(const SyncedTensor& gradient) {
-  GatherStatistics();
+  SendStatistics();
   if (const auto index = parallel_.IndexOf(gradient)) parallel_.reducer_->MarkReady(*index);
 }
 
 // The forward pass is over when the first gradient is final, so statistics are sent during
 // backward.
-void DataParallel::Reduction::GatherStatistics() {
-  if (std::exchange(has_statistics_, true) || parallel_.statistics_->blocks().empty()) return;
-  parallel_.statistics_->Gather();
+void DataParallel::Reduction::SendStatistics() {
+  if (std::exchange(has_sent_statistics_, true) || parallel_.statistics_->blocks().empty()) return;
+  GatherStatistics();
   parallel_.reducer_->MeanFirst(parallel_.statistics_->blocks());
+}
+
+void DataParallel::Reduction::GatherStatistics() {
+  if (!std::exchange(has_gathered_statistics_, true)) parallel_.statistics_->Gather();
 }
 
 void DataParallel::Reduction::TakeLoss(double loss) {
@@ -177,12 +189,12 @@ double DataParallel::Reduction::Finish(double loss) {
   {
     const TraceSpan span("wait for reduction");
     const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
-    if (parallel_.IsFirstReduction()) {  // returns when all ranks have arrived
-      double none = 0;
-      parallel_.communicator_->AllReduceSumInPass({&none, 1});
+    if (parallel_.IsFirstReduction()) {
+      GatherStatistics();  // loads its kernel
+      parallel_.AwaitAllRanks();
     }
     for (const SyncedTensor* gradient : held_back_) TakeFinal(*gradient);
-    GatherStatistics();  // for a net without gradients
+    SendStatistics();  // for a net without gradients
     parallel_.waited_ += parallel_.reducer_->Wait();
     is_finished_ = true;
     parallel_.statistics_->Scatter();

@@ -80,12 +80,13 @@ class DataParallel {
    private:
     bool HoldsBack() const;
     void TakeFinal(const SyncedTensor& gradient);
+    void SendStatistics();
     void GatherStatistics();
 
     DataParallel& parallel_;
     Executor::GradientListener listener_;
     std::vector<const SyncedTensor*> held_back_;  // final, but not reduced yet
-    bool has_statistics_ = false;                 // in flight
+    bool has_gathered_statistics_ = false, has_sent_statistics_ = false;
     bool is_finished_ = false;
   };
 
@@ -97,6 +98,8 @@ class DataParallel {
   double Mean(double number);
   // Replaces each number by its sum over all ranks.
   void Sum(std::span<double> numbers);
+  // Returns when all ranks have called it.
+  void AwaitAllRanks();
   // Broadcasts the text of rank 0.
   std::string BroadcastFromRoot(const std::string& text);
   // Returns the text of the first rank whose text is not empty, or "".
@@ -139,6 +142,7 @@ class DataParallel {
   // Parameters that the solver updates and forward passes may also write: those of layers whose
   // code does not tell (written for Caffe).
   std::optional<StatisticsBlocks> written_weights_;
+  std::unique_ptr<Event> weights_gathered_;
   std::vector<SumsOverRanks*> summing_layers_;
   RankExchange* exchange_ = nullptr;
   ThreadedPtr<GradientReducer> reducer_;

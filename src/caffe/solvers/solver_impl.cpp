@@ -128,7 +128,7 @@ void Solver::Impl::Step(int iterations, bool ends_solve) {
       iteration->Finish();
       split->GatherAll();
       checkpoints->AgreeOnWeights(iter());
-      SnapshotWhileTraining();
+      SnapshotOnAllRanks();
     }
     standing.stop_requested = action == SolverAction::STOP;
     if (standing.stop_requested) break;
@@ -148,7 +148,7 @@ bool Solver::Impl::TestAll(bool chooses) {
       const SolverAction::Enum action = Poll();
       if (action == SolverAction::SNAPSHOT) {
         split->GatherAll();
-        SnapshotWhileTraining();
+        SnapshotOnAllRanks();
       }
       return standing.stop_requested = action == SolverAction::STOP;
     });
@@ -158,7 +158,7 @@ bool Solver::Impl::TestAll(bool chooses) {
   iteration->Finish();
   split->GatherAll();
   checkpoints->AgreeOnWeights(iter());
-  SnapshotWhileTraining(/*is_best=*/true);
+  SnapshotOnAllRanks(/*is_best=*/true);
   return true;
 }
 
@@ -208,6 +208,12 @@ std::string Solver::Impl::WriteSnapshot(bool is_best, const std::function<void()
     };
   }
   return checkpoints->Write(history(), std::move(progress), check_itself);
+}
+
+// A snapshot takes memory on rank 0's GPU. Meanwhile no other GPU may wait for this one.
+void Solver::Impl::SnapshotOnAllRanks(bool is_best) {
+  SnapshotWhileTraining(is_best);
+  if (!training_net->device()->is_host_accessible()) parallel.AwaitAllRanks();
 }
 
 void Solver::Impl::SnapshotWhileTraining(bool is_best) {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "caffe/core/fork.hpp"
+#include "caffe/experimental/split_parameters.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solvers/checkpoints.hpp"
 #include "caffe/solvers/iteration.hpp"
 #include "caffe/solvers/run_length.hpp"
 #include "caffe/solvers/solver_context.hpp"
-#include "caffe/experimental/split_parameters.hpp"
 #include "caffe/solvers/test_phase.hpp"
 #include "caffe/solvers/training_log.hpp"
 #include "caffe/solvers/update_rule.hpp"
@@ -39,6 +39,7 @@ struct Solver::Impl {
   // Checkpoints::Write().
   std::string WriteSnapshot(bool is_best = false, const std::function<void()>& check = {});
   // A file that cannot be written does not end training, but weights that are not finite do.
+  void SnapshotOnAllRanks(bool is_best = false);
   void SnapshotWhileTraining(bool is_best = false);
   void Restore(const std::string& file);
   // Throws InvalidArgument if Restore() or an iteration failed while changing weights.
