@@ -25,6 +25,7 @@ struct ncclUniqueId {
 struct ncclConfig_t {
   int blocking = 1;
 };
+#define NCCL_VERSION_CODE 22800
 #define NCCL_CONFIG_INITIALIZER \
   {}
 

@@ -6,7 +6,8 @@
 //
 // CAFFE_TEST_NCCL_SPIN=1: each rank's part occupies a block of the GPU until the parts of all ranks
 // have begun, like NCCL's kernels. So a host call that waits for the device while a rank is missing
-// hangs. The wait ends after some seconds, with an error.
+// hangs. The wait ends after some seconds, with an error. So this library itself makes all that it
+// needs, and loads its kernels, before the first reduction.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -21,7 +22,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 namespace {
 
@@ -67,25 +67,48 @@ __global__ void Meet(unsigned* begun, unsigned wanted, volatile unsigned* host) 
   }
 }
 
+template <typename... Parameters>
+void Launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
+            Parameters... parameters) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  CHECK(cudaLaunchKernelEx(&config, kernel, parameters...));
+}
+
+template <typename... Parameters>
+void Load(void (*kernel)(Parameters...)) {
+  cudaFuncAttributes attributes;
+  CHECK(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)));
+}
+
+void LoadKernels() {
+  Load(Meet);
+  Load(Average<float, float>);
+  Load(Average<double, double>);
+  Load(Average<__half, float>);
+  Load(Average<__nv_bfloat16, float>);
+}
+
+cudaEvent_t MakeEvent() {
+  cudaEvent_t event;
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+
 struct Reduction {
   Parts parts{};
   size_t count = 0;
   ncclDataType_t type = ncclFloat32;
   int arrived = 0, gone = 0;
-  std::vector<cudaEvent_t> filled;
-  cudaEvent_t done = nullptr;  // null until the last rank has joined
 };
-
-cudaEvent_t Recorded(cudaStream_t stream) {
-  cudaEvent_t event;
-  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  CHECK(cudaEventRecord(event, stream));
-  return event;
-}
 
 // The ranks that share an id. Lives as long as the process, because kernels may still read it.
 struct Session {
-  explicit Session(int ranks) : ranks(ranks) {
+  explicit Session(int ranks) : ranks(ranks), done(MakeEvent()) {
+    LoadKernels();
+    for (int rank = 0; rank < ranks; ++rank) filled[rank] = MakeEvent();
     CHECK(cudaStreamCreateWithFlags(&sums, cudaStreamNonBlocking));
     CHECK(cudaMalloc(&begun, sizeof *begun));
     CHECK(cudaMemsetAsync(begun, 0, sizeof *begun, sums));
@@ -97,11 +120,15 @@ struct Session {
   }
 
   const int ranks;
+  // They mark where each rank has begun its last reduction, and where the last one ends that all
+  // have begun. A rank begins one when it waits for the one before, so they are recorded again.
+  std::array<cudaEvent_t, kMostRanks> filled{};
+  const cudaEvent_t done;
   std::mutex mutex;
   int arrived = 0;
   bool is_aborted = false;
   std::array<unsigned, kMostRanks> begun_by{};  // reductions begun by each rank
-  std::map<unsigned, Reduction> reductions;  // by number, until all ranks wait for the result
+  std::map<unsigned, Reduction> reductions;     // by number, until all ranks wait for the result
   unsigned* begun = nullptr;
   volatile unsigned* host = nullptr;
   cudaStream_t sums = nullptr;
@@ -125,8 +152,7 @@ bool Spins() {
 void StartAverage(const Reduction& reduction, int ranks, cudaStream_t stream) {
   constexpr int kBlocks = 132, kThreads = 256;
   const auto start = [&](auto* kernel) {
-    kernel<<<kBlocks, kThreads, 0, stream>>>(reduction.parts, ranks, reduction.count);
-    CHECK(cudaGetLastError());
+    Launch(kernel, kBlocks, kThreads, stream, reduction.parts, ranks, reduction.count);
   };
   switch (reduction.type) {
     case ncclFloat32:
@@ -188,14 +214,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state)
   if (session.is_aborted || session.arrived < session.ranks) return ncclSuccess;
   if (communicator->waited != communicator->enqueued) {
     Reduction& reduction = session.reductions[communicator->enqueued];
-    if (reduction.done == nullptr) return ncclSuccess;
-    CHECK(cudaStreamWaitEvent(communicator->stream, reduction.done, 0));
+    if (reduction.arrived < session.ranks) return ncclSuccess;
+    CHECK(cudaStreamWaitEvent(communicator->stream, session.done, 0));
     communicator->waited = communicator->enqueued;
-    if (++reduction.gone == session.ranks) {
-      for (const cudaEvent_t event : reduction.filled) cudaEventDestroy(event);
-      cudaEventDestroy(reduction.done);
-      session.reductions.erase(communicator->enqueued);
-    }
+    if (++reduction.gone == session.ranks) session.reductions.erase(communicator->enqueued);
   }
   *state = ncclSuccess;
   return ncclSuccess;
@@ -223,15 +245,14 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
   communicator->stream = stream;
   if (Spins()) {
     const unsigned wanted = communicator->enqueued * static_cast<unsigned>(session.ranks);
-    Meet<<<1, 1, 0, stream>>>(session.begun, wanted, session.host);
-    CHECK(cudaGetLastError());
+    Launch(Meet, 1, 1, stream, session.begun, wanted, session.host);
   }
-  reduction.filled.push_back(Recorded(stream));
+  CHECK(cudaEventRecord(session.filled[communicator->rank], stream));
   if (++reduction.arrived < session.ranks) return ncclInProgress;
-  for (const cudaEvent_t event : reduction.filled)
-    CHECK(cudaStreamWaitEvent(session.sums, event, 0));
+  for (int rank = 0; rank < session.ranks; ++rank)
+    CHECK(cudaStreamWaitEvent(session.sums, session.filled[rank], 0));
   StartAverage(reduction, session.ranks, session.sums);
-  reduction.done = Recorded(session.sums);
+  CHECK(cudaEventRecord(session.done, session.sums));
   return ncclInProgress;
 }
 

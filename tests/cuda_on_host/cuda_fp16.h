@@ -1,0 +1,6 @@
+// The type of CUDA's half numbers.
+#pragma once
+
+#include "caffe/dtype.hpp"
+
+using __half = caffe::float16;
