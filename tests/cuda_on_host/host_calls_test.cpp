@@ -73,6 +73,21 @@ TEST_F(CudaHostCallTest, BatchesArriveInMemoryThatIsZeroed) {
   }
 }
 
+// Before the call, for what it reads; results are on their way when the next step is launched.
+TEST_F(CudaHostCallTest, WaitOnce) {
+  const std::shared_ptr<void> output = device->Allocate(desc.bytes());
+  float next = 0;
+  const Kernel kernel = KernelOf({.what = "", .call = [&](const KernelContext& context) {
+                                    *context.output(0).as<float>() += ++next;
+                                  }});
+  const int64_t before = cuda_on_host::WaitsSoFar();
+  for (int i = 0; i < 3; ++i) Run(kernel, output.get());
+  EXPECT_EQ(cuda_on_host::WaitsSoFar(), before + 3);
+  float found = 0;
+  device->CopyToHost(&found, output.get(), sizeof(found));
+  EXPECT_EQ(found, 1 + 2 + 3);
+}
+
 // A Python layer may compute on another GPU.
 TEST_F(CudaHostCallTest, MayLeaveAnotherDeviceCurrent) {
   const std::shared_ptr<void> output = device->Allocate(desc.bytes());

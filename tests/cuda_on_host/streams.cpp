@@ -145,6 +145,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::shared_ptr<WorkQueue> queue = QueueOf(stream);
   queue->CheckNotRecording("waits");
   CheckWell(queue->device());
+  cuda_on_host::CountWait();
   queue->Finish();
   return cudaSuccess;
 }

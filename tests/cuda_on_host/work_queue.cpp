@@ -16,6 +16,7 @@ thread_local Launches launches;
 std::atomic<int64_t> urgent_streams = 0;
 thread_local int64_t pageable_copies = 0;
 thread_local int64_t objects = 0;
+thread_local int64_t waits = 0;
 thread_local int current_device = 0;
 // Captures of the calling thread that have begun and not ended.
 thread_local int captures = 0;
@@ -188,6 +189,13 @@ void FinishAll(std::optional<int> device) {
 
 int64_t PageableCopiesSoFar() {
   return pageable_copies;
+}
+
+int64_t WaitsSoFar() {
+  return waits;
+}
+void CountWait() {
+  ++waits;
 }
 
 int64_t ObjectsMadeSoFar() {

@@ -84,6 +84,10 @@ void Register(const std::shared_ptr<WorkQueue>& queue);
 // The number of copies by the calling thread that read or wrote unpinned host memory.
 int64_t PageableCopiesSoFar();
 
+// How often the calling thread has waited for a stream.
+int64_t WaitsSoFar();
+void CountWait();
+
 // The number of events and streams made by the calling thread.
 int64_t ObjectsMadeSoFar();
 void CountObject();

@@ -410,9 +410,15 @@ class EchoCommunicator final : public Communicator {
   int ranks() const override { return 2; }
   int ranks_in_process() const override { return 2; }
   void AllReduceMean(const TensorView&, DType, Event&) override { ++reductions; }
-  void AllReduceSumInPass(std::span<double> numbers) override { AllReduceSum(numbers); }
-  void ExchangeInPass(std::span<const std::span<const char>>,
-                      std::span<const std::span<char>>) override {}
+  void AllReduceSumInPass(std::span<double> numbers) override {
+    ++messages_in_pass;
+    AllReduceSum(numbers);
+  }
+  void ExchangeInPass(std::span<const std::span<const char>> sent,
+                      std::span<const std::span<char>> received) override {
+    ++messages_in_pass;
+    for (size_t i = 0; i < sent.size(); ++i) std::ranges::copy(sent[i], received[i].begin());
+  }
   void AllReduceSum(std::span<double> numbers) override {
     for (double& number : numbers) number *= 2;
   }
@@ -420,8 +426,18 @@ class EchoCommunicator final : public Communicator {
   void Abort(std::exception_ptr) override {}
   void ThrowIfAborted() override {}
 
-  std::atomic<int> reductions = 0;
+  std::atomic<int> reductions = 0, messages_in_pass = 0;
 };
+
+TEST_F(SolverGroupTest, SyncBNSendsOneMessageInEachDirection) {
+  std::string net = kSynchronised;
+  net.replace(net.find("OPTIONS"), 7, "");
+  const auto communicator = std::make_shared<EchoCommunicator>();
+  Solver solver(Parse("", net), {.communicator = communicator});
+  solver.Step(3);
+  const int layers = 2, directions = 2;
+  EXPECT_EQ(communicator->messages_in_pass, 3 * layers * directions);
+}
 
 TEST_F(SolverGroupTest, APassThatFailsLeavesNoReductionBehind) {
   bool fails = false;

@@ -25,13 +25,13 @@ void Write(Numbers numbers, const TensorView& view) {
 }
 
 // PSPNet's BN with statistics over the items of all workers in training. Workers exchange two
-// numbers per channel in forward and two in backward.
+// numbers per channel in forward and two in backward, in one message each.
 class SyncBNLayer final : public BNBase, public SumsOverRanks {
  public:
   using BNBase::BNBase;
 
   void Prepare(const DataPlace& place) override { has_others_ = place.ranks > 1; }
-  void SetSum(Sum sum) override { *sum_ = std::move(sum); }
+  void SetExchange(Exchange exchange) override { *exchange_ = std::move(exchange); }
 
  private:
   bool is_shared() const { return has_others_ && phase() == TRAIN; }
@@ -48,10 +48,11 @@ class SyncBNLayer final : public BNBase, public SumsOverRanks {
     Value* own_mean = graph.Saved("own_mean", graph.shape(mean));
     Value* own_variance = graph.Saved("own_variance", graph.shape(mean));
     graph.Emit(ops::BatchNorm{.eps = eps()}, {x, slope, bias}, {own, own_mean, own_variance});
-    graph.Emit(ops::HostCall{.what = "statistics of all workers",
-                             .call = [sum = sum_, items = ItemsPerChannel(graph)](
-                                         const KernelContext& ctx) { Join(*sum, items, ctx); }},
-               {own_mean, own_variance}, {mean, variance});
+    graph.Emit(
+        ops::HostCall{.what = "statistics of all workers",
+                      .call = [exchange = exchange_, items = ItemsPerChannel(graph)](
+                                  const KernelContext& ctx) { Join(*exchange, items, ctx); }},
+        {own_mean, own_variance}, {mean, variance});
     graph.Emit(ops::BatchNormInference{.eps = eps()}, {x, mean, variance, nullptr, slope, bias},
                {graph.top(0)});
   }
@@ -74,37 +75,45 @@ class SyncBNLayer final : public BNBase, public SumsOverRanks {
     Value* shift = graph.Saved("lacking_shift", channels);
     Value* lacking = graph.Scratch("lacking", graph.shape(x));
     graph.Emit(
-        ops::HostCall{.what = "gradients of all workers' statistics",
-                      .call = [sum = sum_, items = ItemsPerChannel(graph), eps = eps()](
-                                  const KernelContext& ctx) { JoinGrad(*sum, items, eps, ctx); }},
+        ops::HostCall{
+            .what = "gradients of all workers' statistics",
+            .call = [exchange = exchange_, items = ItemsPerChannel(graph), eps = eps()](
+                        const KernelContext& ctx) { JoinGrad(*exchange, items, eps, ctx); }},
         {dslope, dbias, mean, variance, slope}, {factor, shift});
     graph.Emit(ops::ScaleShift{kChannels}, {x, factor, shift}, {lacking});
     graph.Emit(ops::EltwiseSum{}, {own_dx, lacking}, {dx});
   }
 
-  // (own mean, own variance) -> (mean, variance) over the items of all workers.
-  static void Join(const Sum& sum, double items, const KernelContext& ctx) {
-    const Numbers own_mean = Read(ctx.input(0)), own_variance = Read(ctx.input(1));
-    const size_t channels = own_mean.size();
-    Numbers mean(channels + 1, items), variance(channels);
-    for (size_t c = 0; c < channels; ++c) mean[c] = items * own_mean[c];
-    if (sum) sum(mean);
-    const double all = mean.back();
-    mean.pop_back();
-    for (double& x : mean) x /= all;
+  // (own mean, own variance) -> (mean, variance) over the items of all workers. Each worker takes
+  // the deviations of all means from the common one, because sums of squares would cancel.
+  static void Join(const Exchange& exchange, double items, const KernelContext& ctx) {
+    Numbers own = Read(ctx.input(0));
+    const Numbers own_variance = Read(ctx.input(1));
+    const size_t channels = own.size();
+    own.insert(own.end(), own_variance.begin(), own_variance.end());
+    own.push_back(items);
+    const std::vector<Numbers> workers =
+        exchange.gather ? exchange.gather(own) : std::vector<Numbers>{own};
+    Numbers mean(channels), variance(channels);
+    double all = 0;
+    for (const Numbers& worker : workers) all += worker.back();
     for (size_t c = 0; c < channels; ++c) {
-      const double off = own_mean[c] - mean[c];
-      variance[c] = items * (own_variance[c] + off * off);
+      for (const Numbers& worker : workers) mean[c] += worker.back() * worker[c];
+      mean[c] /= all;
+      for (const Numbers& worker : workers) {
+        const double off = worker[c] - mean[c];
+        variance[c] += worker.back() * (worker[channels + c] + off * off);
+      }
+      variance[c] /= all;
     }
-    if (sum) sum(variance);
-    for (double& x : variance) x /= all;
     Write(std::move(mean), ctx.output(0));
     Write(std::move(variance), ctx.output(1));
   }
 
   // (own sum of dy times the normalised x, own sum of dy, mean, variance, slope) -> (factor, shift)
   // of that difference.
-  static void JoinGrad(const Sum& sum, double items, double eps, const KernelContext& ctx) {
+  static void JoinGrad(const Exchange& exchange, double items, double eps,
+                       const KernelContext& ctx) {
     const Numbers own_dot = Read(ctx.input(0)), own_sum = Read(ctx.input(1));
     const Numbers mean = Read(ctx.input(2)), variance = Read(ctx.input(3));
     const Numbers slope = Read(ctx.input(4));
@@ -112,7 +121,7 @@ class SyncBNLayer final : public BNBase, public SumsOverRanks {
     Numbers all = own_dot;
     all.insert(all.end(), own_sum.begin(), own_sum.end());
     all.push_back(items);
-    if (sum) sum(all);
+    if (exchange.sum) exchange.sum(all);
     Numbers factor(channels), shift(channels);
     for (size_t c = 0; c < channels; ++c) {
       const double inverse = 1 / std::sqrt(variance[c] + eps), gain = slope[c] * inverse;
@@ -124,7 +133,8 @@ class SyncBNLayer final : public BNBase, public SumsOverRanks {
   }
 
   bool has_others_ = false;
-  const std::shared_ptr<Sum> sum_ = std::make_shared<Sum>();  // plans keep it when it changes
+  // Plans keep it when it changes.
+  const std::shared_ptr<Exchange> exchange_ = std::make_shared<Exchange>();
 };
 
 REGISTER_LAYER_CLASS(SyncBN, "bn_param");

@@ -92,7 +92,7 @@ void DataParallel::ReduceWrittenWeights() {
 }
 
 void DataParallel::LetLayersSum(bool do_sum) {
-  SumsOverRanks::Sum sum;
+  SumsOverRanks::Exchange exchange;
   if (exchange_ != nullptr) exchange_->call = {};
   if (do_sum && exchange_ != nullptr) {
     exchange_->call = [this](auto sent, auto received) {
@@ -101,12 +101,23 @@ void DataParallel::LetLayersSum(bool do_sum) {
     };
   }
   if (do_sum) {
-    sum = [this](std::span<double> numbers) {
+    exchange.sum = [this](std::span<double> numbers) {
       const Activity waiting = WaitForOthers("waits for the others' statistics, as");
       communicator_->AllReduceSumInPass(numbers);
     };
+    exchange.gather = [this](const std::vector<double>& own) {
+      const Activity waiting = WaitForOthers("waits for the others' statistics, as");
+      std::vector<std::vector<double>> all(ranks_, std::vector<double>(own.size()));
+      const std::vector<std::span<const char>> sent(
+          ranks_, {reinterpret_cast<const char*>(own.data()), own.size() * sizeof(double)});
+      std::vector<std::span<char>> received;
+      for (std::vector<double>& one : all)
+        received.push_back({reinterpret_cast<char*>(one.data()), one.size() * sizeof(double)});
+      communicator_->ExchangeInPass(sent, received);
+      return all;
+    };
   }
-  for (SumsOverRanks* layer : summing_layers_) layer->SetSum(sum);
+  for (SumsOverRanks* layer : summing_layers_) layer->SetExchange(exchange);
 }
 
 namespace {

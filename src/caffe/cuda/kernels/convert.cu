@@ -386,8 +386,8 @@ KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& reque
     host.inputs = in;
     host.outputs = out;
     if (!CallHost(op, host, device)) return;
+    // The next call waits for the stream before it uses the mirrors again.
     CopyViews(out, ctx.outputs, cudaMemcpyHostToDevice, ctx);
-    ctx.stream->Synchronize();  // the mirrors are used again by the next call
   };
   return Kernel{"", run};
 }
