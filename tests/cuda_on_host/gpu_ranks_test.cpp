@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "caffe/common.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/distributed/communicator.hpp"
+#include "caffe/distributed/gpu_communicators.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
@@ -335,11 +337,56 @@ TEST_F(CudaRanksTest, GpusAndProcessorsDoNotMix) {
   EXPECT_THAT(errors, Each(HasSubstr("rank 1 trains on the CPU, but rank 0 on a GPU")));
 }
 
-TEST_F(CudaRanksTest, GradientsTravelInTheirOwnType) {
-  SolverParameter param = RanksSolver("");
-  param.mutable_net_param()->set_reduce_type(BFLOAT16);
-  const auto errors = RunRanks(param, {0, 1}, [](int, Solver& solver) { solver.Step(1); });
-  EXPECT_THAT(errors, Each(HasSubstr("reduce_type: gradients on GPUs travel in their own type")));
+// Rounded before and after they are added, as between CPUs.
+TEST_F(CudaRanksTest, GradientsTravelInTheTypeAskedFor) {
+  const std::vector<float> whole = [] {
+    SolverGroup gpus(RanksSolver(""), {.keep_all = false}, std::vector<int>{0, 1});
+    gpus.Step(9);
+    return WeightsOf(gpus.solver(0));
+  }();
+  for (const auto& [type, bound] : std::map<Type, float>{{FLOAT16, 2e-4f}, {BFLOAT16, 2e-3f}}) {
+    SCOPED_TRACE(Type_Name(type));
+    SolverParameter param = RanksSolver("");
+    param.mutable_net_param()->set_reduce_type(type);
+    SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 1});
+    gpus.Step(9);
+    const std::vector<float> found = WeightsOf(gpus.solver(0));
+    EXPECT_EQ(WeightsOf(gpus.solver(1)), found);
+    EXPECT_NE(found, whole);
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], whole[i], bound) << i;
+  }
+}
+
+// The mean of gradients is a number of the type in which they travelled.
+TEST_F(CudaRanksTest, MeansAreRoundedToTheTypeAskedFor) {
+  const auto communicators = MakeGpuCommunicators({0, 1});
+  const std::vector<std::vector<float>> numbers = {{1.0f / 3, -7.1f, 300}, {2.0f / 7, 1e-3f, 5}};
+  std::vector<std::thread> threads;
+  std::vector<std::vector<float>> found = numbers;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const std::shared_ptr<Device> own = MakeDevice(DeviceKind::kCuda, rank);
+      const size_t bytes = numbers[rank].size() * sizeof(float);
+      const std::shared_ptr<void> memory = own->Allocate(bytes);
+      const TensorView tensor{{Shape{3}, DType::kFloat}, memory.get()};
+      communicators[rank]->Prepare(tensor, DType::kBFloat16);
+      own->CopyFromHost(memory.get(), numbers[rank].data(), bytes);
+      const std::unique_ptr<Event> filled = own->MakeEvent();
+      own->compute_stream().Record(*filled);
+      double none = 0;
+      communicators[rank]->AllReduceSum({&none, 1});
+      communicators[rank]->AllReduceMean(tensor, DType::kBFloat16, *filled);
+      own->CopyToHost(found[rank].data(), memory.get(), bytes);
+      communicators[rank]->AllReduceSum({&none, 1});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < 3; ++i) {
+    const auto rounded = [](float x) { return static_cast<float>(bfloat16(x)); };
+    const float want = rounded((rounded(numbers[0][i]) + rounded(numbers[1][i])) / 2);
+    EXPECT_EQ(found[0][i], want);
+    EXPECT_EQ(found[1][i], want);
+  }
 }
 
 // Everything on a recording stream is recorded: a GPU would record the event, not place it.

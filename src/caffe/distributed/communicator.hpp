@@ -25,12 +25,15 @@ class Communicator {
   // How many of them are threads of this process.
   virtual int ranks_in_process() const = 0;
 
+  // Called before the first AllReduceMean() with this tensor and `wire`, while no rank reduces: a
+  // device may not be able to allocate later.
+  virtual void Prepare(const TensorView& /*tensor*/, DType /*wire*/) {}
   // Replaces each element by its mean over all ranks. The order of additions does not depend on
-  // timing; they are done in the tensor's type or a wider one. `tensor` is in memory of this rank's
+  // timing; CPUs add in the tensor's type or a wider one. `tensor` is in memory of this rank's
   // device and is complete when `filled` is. If `wire` has fewer bits than the tensor's type,
   // elements are rounded to it before they are added up, and so is their mean, even if no data is
-  // sent. Throws InvalidArgument on all ranks if the tensors differ, Unsupported if the ranks'
-  // device cannot round, and the error given to Abort().
+  // sent; GPUs then also add in it. Throws InvalidArgument on all ranks if the tensors differ, and
+  // the error given to Abort().
   virtual void AllReduceMean(const TensorView& tensor, DType wire, Event& filled) = 0;
   // The same for sums of numbers in host memory: losses, scores, decisions.
   virtual void AllReduceSum(std::span<double> numbers) = 0;

@@ -41,6 +41,7 @@ void GradientReducer::AllocateBuckets(Device& device) {
     bucket.memory = {{Shape{static_cast<int64_t>(bytes / SizeOf(dtype))}, dtype},
                      bucket.owner.get()};
     bucket.filled = device.MakeEvent();
+    communicator_->Prepare(bucket.memory, options_.wire);
     bucket.gradients = end - first;
     bucket.name = StrCat("reduce bucket ", buckets_.size() - 1, " (", bytes, " bytes)");
     bucket.update_name = StrCat("update bucket ", buckets_.size() - 1);

@@ -7,6 +7,7 @@
 #include "caffe/distributed/gpu_communicators.hpp"
 #include "caffe/distributed/local_communicator.hpp"
 #include "caffe/distributed/nccl/nccl_group.hpp"
+#include "caffe/distributed/nccl/rounded_copy.hpp"
 #include "caffe/distributed/wire_type.hpp"
 #include "caffe/error.hpp"
 
@@ -14,6 +15,7 @@ namespace caffe {
 namespace {
 
 using nccl::Group;
+using nccl::RoundedCopy;
 
 ncclDataType_t TypeOf(DType dtype) {
   switch (dtype) {
@@ -49,17 +51,14 @@ class NcclCommunicator final : public Communicator {
   int ranks() const override { return host_->ranks(); }
   int ranks_in_process() const override { return host_->ranks_in_process(); }
 
+  void Prepare(const TensorView& tensor, DType wire) override {
+    if (WireType(tensor.dtype, wire) != tensor.dtype) rounded_.Reserve(tensor, wire, *device_);
+  }
   void AllReduceMean(const TensorView& tensor, DType wire, Event& filled) override {
-    if (WireType(tensor.dtype, wire) != tensor.dtype) {
-      throw Unsupported(StrCat("reduce_type: gradients on GPUs travel in their own type, ",
-                               Name(tensor.dtype),
-                               "; leave reduce_type away or train with 16-bit "
-                               "gradients (default_backward_type)"));
-    }
     device_->MakeCurrent();
     stream_->Wait(filled);
     try {
-      Reduce(tensor);
+      Reduce(tensor, WireType(tensor.dtype, wire));
     } catch (const DeviceError&) {
       AwaitFirstError();
       throw;
@@ -86,11 +85,14 @@ class NcclCommunicator final : public Communicator {
   void ThrowIfAborted() override { host_->ThrowIfAborted(); }
 
  private:
-  void Reduce(const TensorView& tensor) {
+  void Reduce(const TensorView& tensor, DType wire) {
+    const bool is_rounded = wire != tensor.dtype;
+    const TensorView sent = is_rounded ? rounded_.CopyOf(tensor, wire, *stream_) : tensor;
     const bool is_enqueued =
-        group_->AllReduceMean(index_, tensor.data, static_cast<size_t>(tensor.count()),
-                              TypeOf(tensor.dtype), *stream_, [this] { host_->ThrowIfAborted(); });
+        group_->AllReduceMean(index_, sent.data, static_cast<size_t>(sent.count()),
+                              TypeOf(sent.dtype), *stream_, [this] { host_->ThrowIfAborted(); });
     if (!is_enqueued) ThrowWhatEndedIt();
+    if (is_rounded) rounded_.CopyBack(sent, tensor, *stream_);
     stream_->Record(*done_);
     while (!done_->IsReached()) {
       host_->ThrowIfAborted();
@@ -121,6 +123,7 @@ class NcclCommunicator final : public Communicator {
   const std::shared_ptr<Device> device_;
   const std::unique_ptr<Stream> stream_;
   const std::unique_ptr<Event> done_;
+  RoundedCopy rounded_;
 };
 
 const GpuCommunicatorRegistrar registrar({MakeNcclCommunicators, MakeNcclCommunicator});
