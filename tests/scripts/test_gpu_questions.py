@@ -21,6 +21,8 @@ TRAIN = """import pathlib, re
         prefix = re.search('snapshot_prefix: "([^"]+)"', solver).group(1)
         pathlib.Path(prefix + "_iter_20.caffemodel").write_text(prefix[-1] if {differs} else "weights")
         print("Iteration 0 (0 iter/s), loss = 6.9", os.environ["CAFFE_TEST_RANKS_PER_GPU"])
+        if "--set=net_param.reduce_type=BFLOAT16" in arguments:
+            print("Iteration 10 (0 iter/s), loss = 1.5")
         sys.exit(0)"""
 
 
@@ -46,6 +48,11 @@ def test_engines_are_listed_by_their_problem(bundle):
 def test_two_ranks_pass_where_their_runs_have_the_same_bits(bundle):
     status, steps = ask(bundle(others=TRAIN.format(differs=False)), "two ranks, deterministic")
     assert status == 0 and steps["two ranks, deterministic"]["losses"] == [6.9]
+
+
+def test_two_ranks_reduce_in_16_bits(bundle):
+    status, steps = ask(bundle(others=TRAIN.format(differs=False)), "two ranks, 16-bit gradients")
+    assert status == 0 and steps["two ranks, 16-bit gradients"]["losses"] == [6.9, 1.5]
 
 
 def test_two_ranks_whose_runs_differ_fail(bundle):
