@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -335,6 +337,66 @@ TEST_F(CudaRanksTest, AGpuUsedTwiceIsRefused) {
 TEST_F(CudaRanksTest, GpusAndProcessorsDoNotMix) {
   const auto errors = RunRanks(RanksSolver(""), {0, std::nullopt}, [](int, Solver&) {});
   EXPECT_THAT(errors, Each(HasSubstr("rank 1 trains on the CPU, but rank 0 on a GPU")));
+}
+
+// Another communicator's, but on request its large reductions wait for a sum within the pass.
+class BucketsAfterLoss final : public Communicator {
+ public:
+  explicit BucketsAfterLoss(std::shared_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+  void Begin() { holds_ = true; }
+  int sums() const { return sums_; }
+
+  int rank() const override { return inner_->rank(); }
+  int ranks() const override { return inner_->ranks(); }
+  int ranks_in_process() const override { return inner_->ranks_in_process(); }
+  void AllReduceMean(const TensorView& tensor, DType wire, Event& filled) override {
+    const bool is_bucket = tensor.count() > 500;
+    if (is_bucket && holds_) loss_sent_.acquire();
+    inner_->AllReduceMean(tensor, wire, filled);
+  }
+  void AllReduceSum(std::span<double> numbers) override {
+    ++sums_;
+    inner_->AllReduceSum(numbers);
+  }
+  std::vector<std::string> AllGather(const std::string& text) override {
+    return inner_->AllGather(text);
+  }
+  void AllReduceSumInPass(std::span<double> numbers) override {
+    inner_->AllReduceSumInPass(numbers);
+    if (holds_) loss_sent_.release();
+  }
+  void ExchangeInPass(std::span<const std::span<const char>> sent,
+                      std::span<const std::span<char>> received) override {
+    inner_->ExchangeInPass(sent, received);
+  }
+  void Abort(std::exception_ptr error) override { inner_->Abort(error); }
+  void ThrowIfAborted() override { inner_->ThrowIfAborted(); }
+
+ private:
+  const std::shared_ptr<Communicator> inner_;
+  std::atomic<bool> holds_ = false;
+  std::atomic<int> sums_ = 0;
+  std::counting_semaphore<> loss_sent_{0};
+};
+
+// So that it costs no message after the last bucket; only the decision to stop does.
+TEST_F(CudaRanksTest, TheLossTravelsWhileABucketIsReduced) {
+  SolverParameter param = RanksSolver("");
+  param.mutable_net_param()->set_reduce_buckets(1);
+  const auto communicators = MakeGpuCommunicators({0, 1});
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto communicator = std::make_shared<BucketsAfterLoss>(communicators[rank]);
+      Solver solver(param, {.keep_all = false, .gpu = rank, .communicator = communicator});
+      solver.Step(3);
+      communicator->Begin();
+      const int before = communicator->sums();
+      solver.Step(4);
+      EXPECT_EQ(communicator->sums(), before + 4);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 // Rounded before and after they are added, as between CPUs.

@@ -80,6 +80,12 @@ void DataParallel::AwaitAllRanks() {
   communicator_->AllReduceSumInPass({&none, 1});
 }
 
+std::chrono::duration<double> DataParallel::SumDuringReduction(std::span<double> numbers) {
+  const auto begin = std::chrono::steady_clock::now();
+  communicator_->AllReduceSumInPass(numbers);
+  return std::chrono::steady_clock::now() - begin;
+}
+
 // Called after all buckets are updated, because weights gathered earlier would be stale.
 void DataParallel::ReduceWrittenWeights() {
   if (written_weights_->blocks().empty()) return;
@@ -192,11 +198,13 @@ void DataParallel::Reduction::GatherStatistics() {
 }
 
 void DataParallel::Reduction::TakeLoss(double loss) {
+  has_sent_loss_ = true;
   if (parallel_.ranks_ > 1) parallel_.reducer_->SumFirst(loss);
 }
 
 double DataParallel::Reduction::Finish(double loss) {
   if (parallel_.ranks_ == 1) return loss;
+  double sum = loss;
   {
     const TraceSpan span("wait for reduction");
     const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
@@ -206,14 +214,14 @@ double DataParallel::Reduction::Finish(double loss) {
     }
     for (const SyncedTensor* gradient : held_back_) TakeFinal(*gradient);
     SendStatistics();  // for a net without gradients
+    if (!has_sent_loss_) parallel_.waited_ += parallel_.SumDuringReduction({&sum, 1});
     parallel_.waited_ += parallel_.reducer_->Wait();
     is_finished_ = true;
     parallel_.statistics_->Scatter();
     parallel_.ReduceWrittenWeights();
     ++parallel_.reductions_;
   }
-  const std::optional<double> sum = parallel_.reducer_->sum();
-  return sum ? *sum / parallel_.ranks_ : parallel_.Mean(loss);
+  return parallel_.reducer_->sum().value_or(sum) / parallel_.ranks_;
 }
 
 // Empty for gradients that are not reduced, because each rank has its own part of them.

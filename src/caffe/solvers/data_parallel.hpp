@@ -86,7 +86,7 @@ class DataParallel {
     DataParallel& parallel_;
     Executor::GradientListener listener_;
     std::vector<const SyncedTensor*> held_back_;  // final, but not reduced yet
-    bool has_gathered_statistics_ = false, has_sent_statistics_ = false;
+    bool has_gathered_statistics_ = false, has_sent_statistics_ = false, has_sent_loss_ = false;
     bool is_finished_ = false;
   };
 
@@ -125,6 +125,8 @@ class DataParallel {
   }
   void MakeStatistics(Net& net);
   void ReduceWrittenWeights();
+  // Returns the time that it took.
+  std::chrono::duration<double> SumDuringReduction(std::span<double> numbers);
   std::optional<size_t> IndexOf(const SyncedTensor& gradient) const;
   // While the result exists, this rank waits for others; `what` is followed by the worker's name.
   Activity WaitForOthers(const char* what) const;
