@@ -11,8 +11,8 @@
 //
 // The gradients of normalizations read their part of the result's gradient:
 //
-//   SliceOf(dwhole) -> dy, BatchNormGrad(x, dy) -> Fused{SliceOf(dwhole) -> dy, BatchNormGrad(x,
-//   dy)}
+//   SliceOf(dwhole) -> dy, BatchNormGrad(x, dy)
+//     -> Fused{SliceOf(dwhole) -> dy, BatchNormGrad(x, dy)}
 #include <algorithm>
 
 #include "caffe/ops/conv.hpp"
