@@ -5,7 +5,7 @@
   benchmarks/peer_step_time.py [NET...] [--variants V,...] [--rounds 5] [--steps 3] [--batch N] [--memory-limit MIB]
                                [--output FILE]
 
-NET: resnet50, googlenet, alexnet, vgg16, mobilenet_v2 (all). Both frameworks build it from the same prototxt. First a pass
+NET: resnet50, googlenet, alexnet, vgg16, mobilenet_v2, lenet (all). Both frameworks build it from the same prototxt. First a pass
 from the same weights compares loss and gradients; a difference ends the program. Then each variant trains in its own
 process, and the processes take turns, --steps at a time. Prints a table, then JSON.
 """
@@ -31,6 +31,7 @@ NETS = {
     "alexnet": ("benchmarks/nets/alexnet.prototxt", 32),
     "vgg16": ("models/vgg16/train_val.prototxt", 8),
     "mobilenet_v2": ("models/mobilenet_v2/train_val.prototxt", 16),
+    "lenet": ("benchmarks/nets/lenet.prototxt", 64),
 }
 VARIANTS = {
     "cortado-fp32": ("cortado", "FP32"),
