@@ -90,7 +90,7 @@ TEST(RegionsTest, PlansSayWhichRowWasAppliedAndWhoRefused) {
               Contains(HasSubstr("test-liar: does not take double")));
 }
 
-// The second convolution of a pair also belongs to a concatenation.
+// The second convolution of a pair also belongs to a concatenation, which may copy it.
 TEST(RegionsTest, OneNodeIsInOneRegion) {
   const std::string layers =
       LayerOfConv("a", "x", "num_output: 16 kernel_h: 1 kernel_w: 2") +
@@ -100,9 +100,8 @@ TEST(RegionsTest, OneNodeIsInOneRegion) {
       LayerOfConv("y", "d", "num_output: 4 kernel_size: 1");
   const auto on = MakeNet(layers), off = MakeNet(layers, FP32, {"fuse-images"});
   EXPECT_EQ(testing::CountOps(*on, "Conv+Conv"), 1);
-  EXPECT_EQ(testing::CountOps(*on, "Concat"), 1);
   EXPECT_EQ(testing::CountOps(*off, "Conv+Conv"), 0);
-  EXPECT_EQ(testing::Output(*on), testing::Output(*off));
+  EXPECT_LT(testing::MostDifferent(testing::Output(*on), testing::Output(*off)), 1e-6F);
 }
 
 // The gradient of a Split with one top is a sum of one gradient, which a convolution computes.
