@@ -28,7 +28,8 @@ constexpr const char* kTimedNet = R"(
           convolution_param { num_output: 8 kernel_size: 3 pad: 1 bias_term: false } }
   layer { name: "b" type: "Convolution" bottom: "n" top: "b"
           convolution_param { num_output: 8 kernel_size: 3 pad: 1 bias_term: false } }
-  layer { name: "join" type: "Concat" bottom: "a" bottom: "b" top: "join" }
+  layer { name: "join" type: "Eltwise" bottom: "a" bottom: "b" top: "join"
+          eltwise_param { operation: PROD } }
   layer { name: "pool" type: "Pooling" bottom: "join" top: "pool"
           pooling_param { kernel_size: 2 stride: 2 } }
   layer { name: "norm" type: "BatchNorm" bottom: "pool" top: "pool" }

@@ -190,7 +190,6 @@ TEST_F(SplitBatchTest, WhatServesAllItemsLivesAsLongAsTheLoop) {
   EXPECT_LE(testing::MostDifferent(testing::Output(*off), testing::Output(*on)), 0.05F);
 }
 
-// A loop that would repeat many items, or keep less in the caches than it adds, is none.
 // Winograd's algorithm needs filters in float, which are eight times the size of those in bfloat16.
 // They are not kept, and transformed once in each pass: before the loop, for all of its rounds.
 TEST_F(SplitBatchTest, FiltersThatAreNotKeptAreTransformedBeforeTheLoop) {
@@ -211,6 +210,7 @@ TEST_F(SplitBatchTest, FiltersThatAreNotKeptAreTransformedBeforeTheLoop) {
   EXPECT_LE(net->weight_bytes(), 2 * weights + 4 * biases + kPadding);
 }
 
+// A loop that would repeat many items, or keep less in the caches than it adds, is none.
 TEST_F(SplitBatchTest, LoopsPay) {
   const std::string wide = Conv("a", "x", 512) + Conv("b", "a", 512) + Conv("c", "b", 8);
   for (const int items : {5, 7}) {

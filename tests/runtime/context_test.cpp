@@ -268,6 +268,26 @@ TEST_F(ContextTest, WritesInPlaceOfAnInput) {
   EXPECT_EQ(Run(context, 1), Run(*net, 1));
 }
 
+// In bfloat16 Winograd's kernel transforms the filters in each run, in memory that no file needs.
+TEST_F(ContextTest, ComputesWhatTransformsItsFiltersInEachRun) {
+  std::string text =
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 64 dim: 28 dim: "
+      "28 } } } ";
+  for (const auto& [top, bottom] : {std::pair{"a", "x"}, {"b", "a"}, {"c", "b"}}) {
+    text +=
+        StrCat("layer { name: '", top, "' type: 'Convolution' bottom: '", bottom, "' top: '", top,
+               "' convolution_param { num_output: 64 kernel_size: 3 pad: 1 weight_filler { type: "
+               "'msra' } } } ");
+  }
+  const std::unique_ptr<Net> net = Make(text, BF16);
+  runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
+  runtime::Context other(context);
+  for (const float seed : {0.f, 3.f}) {
+    EXPECT_LT(Difference(Run(*net, seed), Run(context, seed)), 0.02);
+    EXPECT_EQ(Run(other, seed), Run(context, seed));
+  }
+}
+
 TEST_F(ContextTest, NetsThatShareWeightsRunBesideEachOther) {
   const std::unique_ptr<Net> net = Make(kNet);
   runtime::Context context(runtime::ReadProgram(BytesOf(*net)));

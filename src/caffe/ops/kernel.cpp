@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
 
 #include "caffe/core/cache_lines.hpp"
 #include "caffe/core/plugin_registration.hpp"
@@ -12,9 +13,11 @@ Kernel PackingItself(Kernel kernel) {
   const PackedOperand packed = std::move(kernel.packed_weights).value();
   const size_t weights_at = WholeLines(kernel.workspace_bytes);
   const size_t scratch_at = weights_at + WholeLines(packed.bytes);
+  const auto views = std::make_shared<std::vector<TensorView>>();  // allocated by the first run
   const auto run = [=, run = std::move(kernel.run)](const KernelContext& ctx) {
     char* const workspace = static_cast<char*>(ctx.workspace);
-    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
+    std::vector<TensorView>& inputs = *views;
+    inputs.assign(ctx.inputs.begin(), ctx.inputs.end());
     TensorView converted;
     converted.data = workspace + weights_at;
     KernelContext packing = ctx;

@@ -238,7 +238,9 @@ class SelectKernels final : public Pass {
   void PackWeights(Graph& graph, Node& node) const {
     const PackedOperand& packed = *node.kernel.packed_weights;
     Operand& weights = node.inputs[packed.operand];
-    const bool lasts = constants_.count(weights.value) > 0 && !packed.in_each_pass;
+    // Programs have the weights as they are, and no place for others among activations.
+    const bool is_kept = !packed.in_each_pass || graph.options.for_any_processor;
+    const bool lasts = constants_.count(weights.value) > 0 && is_kept;
     Value& copy = PackedValue(graph, *weights.value, packed,
                               lasts ? ValueKind::kState : ValueKind::kActivation);
     Node& pack = graph.InsertBefore(lasts ? node : FirstOfLoop(graph, node),

@@ -97,6 +97,8 @@ TensorView Context::View(int tensor) const {
 Context::Step Context::Choose(size_t index) {
   const ProgramFile::Step& planned = program_->file.steps[index];
   Step step{Find(planned, program_->file, *device_), {}, {}};
+  if (step.kernel.packed_weights && step.kernel.packed_weights->in_each_pass)
+    step.kernel = PackingItself(std::move(step.kernel));
   const int packed = step.kernel.packed_weights ? step.kernel.packed_weights->operand : -1;
   for (size_t i = 0; i < planned.inputs.size(); ++i) {
     if (static_cast<int>(i) != packed) Unfold(planned.inputs[i]);

@@ -236,18 +236,20 @@ void Winograd<T>::WriteTiles(const KernelContext& ctx, const Finish& finish, int
   }
 }
 
-// True if bfloat16 products of all 9 taps take longer. In cycles of a core of a Zen 4, which starts
-// a vector of 16 products of float or 32 of bfloat16 in each.
-bool PaysInBFloat16(const Tiling& t) {
+// True if bfloat16 products of all 9 taps take so much longer that transforms pay. In cycles of a
+// core of a Zen 4, which starts a vector of 16 products of float or 32 of bfloat16 in each.
+bool PaysInBFloat16(const Tiling& t, int64_t rounds) {
   constexpr double kTransform = 500;  // of a tile and 16 channels
   constexpr double kOverhead = 1.1;   // of products in small blocks
-  constexpr double kGain = 0.9;
+  // In a loop, transformed filters of all layers are in memory together.
+  constexpr double kLargeFilters = 1 << 20;
   const auto tiles = static_cast<double>(t.tiles_y * t.tiles_x);
   const auto pixels = static_cast<double>(t.rows * t.columns);
   const auto filters = static_cast<double>(t.channels * t.outputs);
   const auto channels = static_cast<double>(t.channels + t.outputs);
   const double ours = tiles * (kOverhead * kPositions<LargeTile> * filters + kTransform * channels);
-  return ours / kFloatLanes < kGain * pixels * 9 * filters / (2 * kFloatLanes);
+  const double gain = rounds > 1 && kPositions<LargeTile> * filters > kLargeFilters ? 0.7 : 0.9;
+  return ours / kFloatLanes < gain * pixels * 9 * filters / (2 * kFloatLanes);
 }
 
 // `transforms`: filters are transformed in each pass, which has that many rounds.
@@ -258,7 +260,7 @@ std::optional<Refusal> RefuseFewTiles(const Tiling& tiling, bool transforms, int
   const int64_t filters = tiling.channels * tiling.outputs / (tiling.channels + tiling.outputs);
   if (transforms && tiling.count * rounds < kTilesPerFilter<T> * filters)
     return Refusal{"images that are small for filters which have to be transformed each time"};
-  if (!std::is_same_v<T, float> && !PaysInBFloat16(tiling))
+  if (!std::is_same_v<T, float> && !PaysInBFloat16(tiling, rounds))
     return Refusal{"transforms that take longer than they save"};
   return std::nullopt;
 }
