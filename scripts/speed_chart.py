@@ -22,8 +22,8 @@ BARS = (
     (H100, "ResNet-50, bfloat16", "times it", "ResNet-50, bf16"),
     (H100, "MobileNet-v2, bfloat16", "times it", "MobileNet-v2, bf16"),
     (ZEN4, "ResNet-50, 16", "ratio in FP32", "ResNet-50, fp32"),
-    (ZEN4, "VGG-16, 8 (fp32 only)", "ratio in FP32", "VGG-16, fp32"),
-    (ZEN5, "VGG-16, 8", "ratio in BF16", "VGG-16, bf16"),
+    (ZEN4, "VGG-16, 8", "ratio in FP32", "VGG-16, fp32"),
+    (ZEN4, "VGG-16, 8", "ratio in BF16", "VGG-16, bf16"),
     (ZEN5, "AlexNet, 32", "ratio in BF16", "AlexNet, bf16"),
     (ZEN5, "MobileNet-v2, 16", "ratio in BF16", "MobileNet-v2, bf16"),
 )
