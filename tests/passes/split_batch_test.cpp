@@ -200,6 +200,7 @@ TEST_F(SplitBatchTest, FiltersThatAreNotKeptAreTransformedBeforeTheLoop) {
     ++transforms;
     EXPECT_EQ(node->loop, nullptr);
     EXPECT_EQ(node->outputs[0]->kind, ValueKind::kActivation);
+    EXPECT_EQ(node->layers.front(), node->inputs[0]->layer) << "that of the filters";
   }
   if (transforms == 0) GTEST_SKIP() << "this processor has a faster kernel";
   testing::Output(*net);

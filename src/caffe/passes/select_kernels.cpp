@@ -249,6 +249,7 @@ class SelectKernels final : public Pass {
     pack.kernel = {node.kernel.name + " (packing)", packed.convert, packed.workspace_bytes};
     pack.kernel.row_packing = packed.rows;
     pack.signature = node.signature;
+    pack.layers = {node.layers.front()};
     pack.loop = nullptr;
     Replace(&weights, &copy);
   }

@@ -8,6 +8,7 @@
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/graph/weight_copies.hpp"
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/pack.hpp"
 
 namespace caffe {
 namespace {
@@ -107,6 +108,20 @@ void AddLoops(const std::vector<Node*>& nodes, Program* program) {
   }
 }
 
+// Weights that are packed for a loop are packed whenever it runs.
+void StartWithLoops(const std::vector<Node*>& nodes, Program* program) {
+  std::map<const Value*, size_t> packing;
+  for (size_t i = program->copies.size(); i < nodes.size(); ++i) {
+    if (nodes[i]->op.As<ops::PackWeights>() != nullptr) packing[nodes[i]->outputs[0]] = i;
+    if (nodes[i]->loop == nullptr) continue;
+    for (const Value* input : nodes[i]->inputs) {
+      const auto found = packing.find(input);
+      if (found != packing.end())
+        program->steps[found->second].starts_at = program->steps[i].starts_at;
+    }
+  }
+}
+
 }  // namespace
 
 Program::Work WorkOf(const Node& node) {
@@ -150,6 +165,7 @@ Program Assemble(const Graph& graph) {
                         [&](const Node* node) { return makes_copy.count(node) > 0; });
   for (const Node* node : nodes) program.steps.push_back(MakeStep(graph, *node));
   AddLoops(nodes, &program);
+  StartWithLoops(nodes, &program);
   MarkGradients(graph, nodes, &program.steps);
   return program;
 }
