@@ -43,6 +43,14 @@ struct AveAxis {
   }
 };
 
+// sum / size for the reciprocal of size, rounded like the division.
+template <typename A>
+__device__ inline A Quotient(A sum, A size, A reciprocal) {
+  const A quotient = sum * reciprocal;
+  const A nearer = std::fma(std::fma(-quotient, size, sum), reciprocal, quotient);
+  return nearer == nearer ? nearer : quotient;  // an infinite sum
+}
+
 // The reciprocals of windows' sizes, computed by the host.
 template <typename A>
 struct Shares {
@@ -59,15 +67,14 @@ struct Shares {
     return rows.kernel * columns.kernel <= kMost || (!rows.is_clipped() && !columns.is_clipped());
   }
   __device__ A Of(int size) const { return values[size == whole ? 0 : size]; }
+  // Divides the sums over a window.
+  template <typename Sums>
+  __device__ void Divide(int size, Sums& sums) const {
+    const A share = Of(size);
+#pragma unroll
+    for (A& sum : sums.values) sum = Quotient(sum, static_cast<A>(size), share);
+  }
 };
-
-// sum / size for the reciprocal of size, rounded like the division.
-template <typename A>
-__device__ inline A Quotient(A sum, A size, A reciprocal) {
-  const A quotient = sum * reciprocal;
-  const A nearer = std::fma(std::fma(-quotient, size, sum), reciprocal, quotient);
-  return nearer == nearer ? nearer : quotient;  // an infinite sum
-}
 
 // Zeros in place of a pack that is not inside.
 template <typename T, int N>
@@ -119,11 +126,7 @@ struct AvePoolPacks {
           AddColumns(item, c, h, w, right, sums);
       }
     }
-    const int size = rows.Size(static_cast<int>(oh)) * columns.Size(static_cast<int>(ow));
-    const A share = shares.Of(size);
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      sums.values[k] = Quotient(sums.values[k], static_cast<A>(size), share);
+    shares.Divide(rows.Size(static_cast<int>(oh)) * columns.Size(static_cast<int>(ow)), sums);
     StorePack(y, i, sums);
   }
 
@@ -260,7 +263,7 @@ struct AvePoolPairs {
 #pragma unroll
     for (int a = 0; a < 2; ++a) {
       if (!kIsGradient)
-        Divide(rows.Size(down + a) * columns.Size(static_cast<int>(across)), sums[a]);
+        shares.Divide(rows.Size(down + a) * columns.Size(static_cast<int>(across)), sums[a]);
       if (down + a < height) {
         const uint32_t at = (item * height + down + a) * width.value + across;
         StorePack(y, at * packs.value + c, sums[a]);
@@ -272,12 +275,6 @@ struct AvePoolPairs {
   __device__ static void Add(const WidePack<T, N>& x, A share, WidePack<T, N>& sums) {
 #pragma unroll
     for (int k = 0; k < N; ++k) sums.values[k] += kIsGradient ? x.values[k] * share : x.values[k];
-  }
-  __device__ void Divide(int size, WidePack<T, N>& sums) const {
-    const A share = shares.Of(size);
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      sums.values[k] = Quotient(sums.values[k], static_cast<A>(size), share);
   }
 };
 
