@@ -131,9 +131,10 @@ TEST_F(WeightMemoryTest, EightBitsAreAQuarter) {
   if (!testing::HasInt8()) GTEST_SKIP() << "this processor has no int8 plans";
   const auto net = Make(Options(INT8));
   Run(*net);
+  // With AMX, oneDNN rounds the length of rows up to 64: 1568 to 1600.
+  constexpr int64_t kRounded = kProductWeights / 1568 * 1600;
   constexpr int64_t kScales = 4 * kNumBiases, kRounding = 4096;
-  EXPECT_LE(net->weight_bytes(),
-            kConvWeights + kProductWeights + kScales + 4 * kNumBiases + kRounding);
+  EXPECT_LE(net->weight_bytes(), kConvWeights + kRounded + kScales + 4 * kNumBiases + kRounding);
 }
 
 TEST_F(WeightMemoryTest, ResultsAreThoseOfNetsThatKeepThem) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "caffe/blob.hpp"
+#include "caffe/core/instructions.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
 #include "caffe/ops/conv.hpp"
@@ -99,12 +100,13 @@ TEST_P(WriteIntoConcatsTest, NumbersAreThoseWithoutIt) {
     ExpectSame(Fire(height, width));
 }
 
-TEST_P(WriteIntoConcatsTest, WinogradsKernelWritesParts) {
+TEST_P(WriteIntoConcatsTest, KernelsOf3x3WriteParts) {
   const std::string layers = Fire(61, 60, 64, 64);
   ExpectSame(layers);
-  EXPECT_TRUE(std::ranges::any_of(
-      MakeFire(layers, GetParam())->graph().ScheduledNodes(),
-      [](const Node* node) { return node->kernel.name == "conv-into-by-winograd"; }));
+  const bool by_tiles = GetParam() != FP32 && InstructionsOfThisProcessor().may_use_tiles;
+  const std::string name = by_tiles ? "conv-into-by-tiles" : "conv-into-by-winograd";
+  EXPECT_TRUE(std::ranges::any_of(MakeFire(layers, GetParam())->graph().ScheduledNodes(),
+                                  [&](const Node* node) { return node->kernel.name == name; }));
 }
 INSTANTIATE_TEST_SUITE_P(Types, WriteIntoConcatsTest, ::testing::Values(FP32, BF16),
                          [](const auto& type) { return Precision_Name(type.param); });

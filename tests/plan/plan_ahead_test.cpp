@@ -42,7 +42,7 @@ constexpr const char* kConvolutions = R"pb(
 
 class PlanAheadTest : public ::testing::Test {
  protected:
-  // Registers `factory` for requesting the CPU's first kernel of convolutions in advance.
+  // Registers `factory` for requesting the CPU's first kernel of float convolutions in advance.
   static void Register(const KernelFactory& factory) {
     AheadFactories::Get().Register(DeviceKind::kCpu, typeid(ops::Conv), First().name, factory);
   }
@@ -51,7 +51,11 @@ class PlanAheadTest : public ::testing::Test {
   }
   void TearDown() override { Register(nullptr); }
   static const KernelCandidate& First() {
-    return KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv)).front();
+    for (const KernelCandidate& candidate :
+         KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv))) {
+      if (candidate.Serves(Op(ops::Conv{}), {DType::kFloat, DType::kFloat})) return candidate;
+    }
+    throw InternalError("no kernel of float convolutions");
   }
   static std::unique_ptr<Net> MakeNet() {
     NetParameter param;

@@ -81,7 +81,7 @@ PlanSummary SummarizePlan(const NetParameter& net, const PrecisionDefaults& prec
                          .keep_all = false,
                          .with_backward = is_training,
                          .precision = precision};
-  // On processors this row depends on AMX; plans are to be the same on all that have AVX-512.
+  // On processors this row depends on AVX512-BF16; plans are to be the same on all with AVX-512.
   if (options.device->kind() == DeviceKind::kCpu) options.disabled_passes = {"write-into-concats"};
   Graph graph(std::move(options));
   std::vector<std::shared_ptr<Layer>> layers;

@@ -10,11 +10,13 @@
 #include <optional>
 #include <vector>
 
+#include "caffe/cpu/kernels/block_ends.hpp"
 #include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/kernels/direct_sizes.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
 #include "caffe/cpu/kernels/placed_conv.hpp"
+#include "caffe/cpu/kernels/tile_products.hpp"
 #include "caffe/cpu/kernels/weight_panels.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -60,10 +62,8 @@ CAFFE_WIDE_VECTORS void SumTile(const PixelRuns& x, int64_t first, const char* p
     panel += x.units * kUnitBytes * kBlock;
   }
   Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
-    Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
-      Sums::ToFloats(sums[pixel][v]);
-      to[pixel * kBlockVectors + v] = sums[pixel][v];
-    });
+    Unroll<kVectors>([&](auto v)
+                         CAFFE_FORCE_INLINE { to[pixel * kBlockVectors + v] = sums[pixel][v]; });
   });
 }
 
@@ -80,108 +80,6 @@ TileSums TileSumsOf(size_t size, bool is_half) {
   return kSums[size][is_half ? 1 : 0];
 }
 
-// Stores a tile's sums as results, for `lanes` channels. `added` has the same offsets as y; null:
-// nothing is added.
-template <typename Added, typename Y, typename End>
-CAFFE_WIDE_VECTORS void FinishTile(const FloatVector* sums, int count, int64_t lanes,
-                                   const End& end, const Added* added, int64_t step, Y* y) {
-  const auto finish = [&](int64_t c, auto some) CAFFE_FORCE_INLINE {
-    FloatVector value = sums[c / kFloatLanes], other = {};
-    if (added != nullptr) Load(added + c, some, other);
-    end.Finish(c, value, other);
-    StoreAtOnce(value, y + c, some);
-  };
-  const int64_t added_step = added == nullptr ? 0 : step;
-  for (int pixel = 0; pixel < count; ++pixel) {
-    if (lanes == kBlock) {
-      Unroll<kBlockVectors>([&](auto v)
-                                CAFFE_FORCE_INLINE { finish(v * kFloatLanes, AllLanes{}); });
-    } else {
-      ForVectors(lanes, finish);
-    }
-    sums += kBlockVectors, y += step, added += added_step;
-  }
-}
-
-// Epilogue in float and bfloat16: adds another tensor, then applies a ReLU.
-struct FloatEnd {
-  bool has_relu = false;
-  float slope = 0;
-
-  CAFFE_FORCE_INLINE void Finish(int64_t, FloatVector& value, const FloatVector& other) const {
-    value += other;
-    if (has_relu) value = value > 0 ? value : value * slope + 0.0F;
-  }
-};
-
-// Epilogue in 8 bits: the sums are converted to the scale of the other tensor, if there is one, and
-// then to that of the result.
-struct AddedNumberEnd {
-  NumberEnd numbers;
-  float rescaling = 1, least = 0, most = 0;
-
-  CAFFE_FORCE_INLINE void Finish(int64_t channel, FloatVector& value,
-                                 const FloatVector& other) const {
-    FloatVector sums = value;
-    numbers.Scale(channel, sums, value);
-    value += other;
-    numbers.Limit(value);
-    value *= rescaling;
-    FloatVector limit;
-    ReadUnit(&least, limit);
-    value = value > limit ? value : limit;
-    ReadUnit(&most, limit);
-    value = value < limit ? value : limit;
-  }
-};
-
-// Biases and epilogue of a block of channels, in float and bfloat16.
-template <typename X>
-struct FloatChannels {
-  using Added = X;
-  float begins[kBlock] = {};
-  FloatEnd end;
-
-  FloatChannels(const Conv& op, const DirectSizes&, const KernelContext& ctx, int64_t channel,
-                int64_t count)
-      : end{ops::EndsInRelu(op.epilogue), op.epilogue.empty() ? 0 : op.epilogue.back().a} {
-    if (ctx.has_input(Conv::kBias))
-      std::copy_n(ctx.input(Conv::kBias).as<const float>() + channel, count, begins);
-  }
-};
-
-// The entries after the addition of another tensor.
-std::span<const ops::Pointwise> LimitOf(const ops::Epilogue& epilogue) {
-  return std::span(epilogue).subspan(ops::AddedOperand(epilogue) >= 0 ? 1 : 0);
-}
-
-template <typename A>
-struct NumberChannels {
-  using Added = A;
-  float begins[kBlock];  // bits of integers
-  float factors[kBlock] = {}, shifts[kBlock] = {};
-  AddedNumberEnd end;
-
-  NumberChannels(const Conv& op, const DirectSizes& s, const KernelContext& ctx, int64_t channel,
-                 int64_t count) {
-    const TensorView &x = ctx.input(Conv::kX), &w = ctx.input(Conv::kW), &y = ctx.output(0);
-    const int added = ops::AddedOperand(op.epilogue);
-    const float unit = added < 0 ? ScaleOf(y) : ScaleOf(ctx.input(added));
-    const float* const bias = BiasOf(ctx, Conv::kBias);
-    const float* const scales = s.panels().Scales(w) + channel;
-    for (int64_t c = 0; c < count; ++c) {
-      factors[c] = ChannelFactor(x.scale, scales[c], unit);
-      shifts[c] = bias == nullptr ? 0 : bias[channel + c] / unit / factors[c];
-    }
-    std::memcpy(begins, s.panels().Begins(w) + channel, sizeof(begins));
-    end.numbers = NumberEnd(LimitOf(op.epilogue), unit, RangeOf(DType::kFloat));
-    end.numbers.factors = factors, end.numbers.shifts = shifts;
-    end.rescaling = unit / ScaleOf(y);
-    end.least = RangeOf(y.dtype).least, end.most = RangeOf(y.dtype).most;
-  }
-  NumberChannels(const NumberChannels&) = delete;  // the end points into it
-};
-
 // Computes a row of y, or a part of one, for a block of channels.
 template <typename Sums, typename Channels, typename Y>
 void ComputeRow(const PixelRuns& x, int64_t width, const char* panel, const Channels& channels,
@@ -197,25 +95,9 @@ void ComputeRow(const PixelRuns& x, int64_t width, const char* panel, const Chan
     // Prefetches the next results, which are too far apart for the hardware prefetcher.
     for (int64_t i = 0; i < count; ++i) __builtin_prefetch(y + (first + kPixels + i) * step, 1);
     TileSumsOf<Sums>(size, lanes <= kFloatLanes)(x, first, panel, channels.begins, sums);
-    FinishTile(sums, count, lanes, channels.end, added == nullptr ? nullptr : added + first * step,
-               step, y + first * step);
+    FinishTile<Sums>(sums, count, lanes, channels.end,
+                     added == nullptr ? nullptr : added + first * step, step, y + first * step);
     first += count;
-  }
-}
-
-// Copies the rows that a chunk reads, with padding.
-void CopyRows(const DirectSizes& s, const char* item, int64_t first_row, char* to) {
-  const int64_t left = s.pad_x * s.pixel_bytes;
-  const int64_t inside = std::min(s.width * s.pixel_bytes, s.row_bytes() - left);
-  for (int64_t i = 0; i < s.chunk_rows; ++i, to += s.row_bytes()) {
-    const int64_t row = first_row + i;
-    if (row < 0 || row >= s.height || inside <= 0) {
-      std::memset(to, 0, s.row_bytes());
-      continue;
-    }
-    std::memset(to, 0, left);
-    std::memcpy(to + left, item + row * s.width * s.pixel_bytes, inside);
-    std::memset(to + left + inside, 0, s.row_bytes() - left - inside);
   }
 }
 
@@ -233,10 +115,11 @@ class DirectTasks {
   }
 
   void Run(int64_t task, int64_t last) {
+    const WeightPanels panels = s_.panels();
     for (int64_t chunk = -1; task < last; ++task) {
       const int64_t channel = task % s_.blocks * kBlock;
       const int64_t lanes = std::min(kBlock, s_.outputs - channel);
-      const Channels channels(op_, s_, ctx_, channel, lanes);
+      const Channels channels(op_, panels, ctx_, channel, lanes);
       const bool is_new = chunk != task / s_.blocks;
       chunk = task / s_.blocks;
       if (s_.is_flat) {
@@ -272,7 +155,7 @@ class DirectTasks {
     const int64_t last = s_.rows * (part + 1) / s_.chunks_of_item;
     const char* image = ctx_.input(Conv::kX).as<const char>() + item * s_.item_bytes();
     const int64_t top = first * s_.stride_y - s_.pad_y;
-    if (s_.is_padded && is_new) CopyRows(s_, image, top, copy_);
+    if (s_.is_padded && is_new) CopyPaddedRows(s_, image, top, s_.chunk_rows, copy_);
     image = s_.is_padded ? copy_ : image + top * s_.row_bytes();
     for (int64_t row = first; row < last; ++row) {
       for (int64_t run = 0; run < runs_.count; ++run) {
@@ -314,7 +197,8 @@ std::optional<Refusal> RefuseUnlessDirect(const Conv& op, const KernelRequest& r
   if (x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype)) % kUnitBytes != 0)
     return Refusal{"pixels that are not a multiple of 4 bytes"};
   if (g.kernel[0] * g.kernel[1] > kMostRuns) return Refusal{"more than 64 taps"};
-  if (OneDnnMultipliesTiles()) return Refusal{"this processor has AMX, which oneDNN uses"};
+  if (x.dtype != DType::kFloat && MayMultiplyTiles())
+    return Refusal{"this processor has AMX, for which conv-by-tiles is made"};
   return RefuseLarge(g, x.shape);
 }
 
@@ -383,7 +267,7 @@ KernelOrRefusal MakeDirectOfNumbers(const AnyConv& any, const KernelRequest& req
   const auto make = [&]<typename X, typename A>(TypeTag<X>, TypeTag<A>) {
     VisitNumber(request.outputs[0].dtype, [&]<typename Y>(TypeTag<Y>) {
       kernel = DirectKernel<SumsOfNumbers<std::is_signed_v<X>>, NumberChannels<A>, Y>(
-          op, request, sizes, PackedNumberPanels(sizes.panels(), Conv::kW, is_signed));
+          op, request, sizes, PackedNumberPanels(sizes.panels(), Conv::kW));
     });
   };
   const auto make_of = [&]<typename X>(TypeTag<X> tag) {
@@ -398,24 +282,23 @@ KernelTraits NoTraits() {
   return {.signatures = {{DType::kUInt8, DType::kFloat}}};
 }
 KernelTraits DirectTraits() {
-  if (!HasWideVectors() || !MultipliesBFloat16()) return NoTraits();
+  if (!HasWideVectors() || !MultipliesBFloat16() || MayMultiplyTiles()) return NoTraits();
   return {.signatures = {{DType::kBFloat16, DType::kFloat}}, .fuses = OneDnnFuses};
 }
 // With float images, which oneDNN multiplies as fast elsewhere.
 KernelTraits DirectPartTraits() {
   KernelTraits traits = DirectTraits();
   if (HasWideVectors()) traits.signatures.push_back({DType::kFloat, DType::kFloat});
+  traits.fuses = OneDnnFuses;
   return traits;
 }
 KernelTraits DirectNumberTraits() {
-  if (!HasWideVectors() || !OneDnnMultiplies8Bits()) return NoTraits();
+  if (!HasWideVectors() || !OneDnnMultiplies8Bits() || MayMultiplyTiles()) return NoTraits();
   return Int8Traits(FusesNumbers);
 }
 
-// Traits of convolutions that write into a larger tensor. Processors on which the kernel would
-// refuse every convolution get none.
+// Traits of convolutions that write into a larger tensor.
 KernelTraits IntoTraits(KernelTraits traits) {
-  if (OneDnnMultipliesTiles()) traits = NoTraits();
   traits.is_for = IsIntoWhole;
   traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
     const auto& conv = op.As<ops::Fused>()->Get<Conv>(0);

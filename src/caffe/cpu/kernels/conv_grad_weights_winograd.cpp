@@ -221,7 +221,7 @@ KernelOrRefusal MakeGradientAtWeights(const Grad& op, const KernelRequest& reque
   const DType type = request.inputs[Grad::kX].dtype;
   if (type != request.inputs[Grad::kDy].dtype) return Refusal{"images of several types"};
   if (type == DType::kFloat) return MakeOfImages<float>(op, request);
-  if (OneDnnMultipliesTiles()) return Refusal{"this processor has AMX, which oneDNN uses"};
+  if (OneDnnMultipliesTiles()) return Refusal{"this processor has AMX, which multiplies faster"};
   return MakeOfImages<bfloat16>(op, request);
 }
 

@@ -18,6 +18,7 @@
 #include "caffe/core/cache_lines.hpp"
 #include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
+#include "caffe/cpu/kernels/tile_products.hpp"
 #include "caffe/cpu/kernels/weight_panels.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/cpu/processor.hpp"
@@ -55,6 +56,8 @@ struct PairSizes {
   int64_t channels, hidden, height, width, rows, columns, stride, pad_y, pad_x;
   int64_t units;  // units of 4 bytes in a pixel of x
   int64_t items, threads, blocks, bands;
+  bool is_signed;                // 8-bit numbers
+  std::optional<TileCut> tiles;  // of a row of x, if tiles multiply it
 
   PairSizes(const ConvPair& op, const TensorDesc& x, const Shape& y)
       : channels(x.shape[1]),
@@ -69,7 +72,10 @@ struct PairSizes {
         units(channels * static_cast<int64_t>(SizeOf(x.dtype)) / kUnitBytes),
         items(x.shape[0]),
         threads(omp_get_max_threads()),
-        blocks(BlocksOf(hidden)) {
+        blocks(BlocksOf(hidden)),
+        is_signed(x.dtype == DType::kInt8) {
+    const TileCut cut(width, units);
+    if (x.dtype != DType::kFloat && MayMultiplyTiles() && !cut.is_wasteful()) tiles = cut;
     const int64_t most = std::min(threads, rows);
     bands = 1;
     for (int64_t other = 2; other <= most; ++other) {
@@ -93,7 +99,9 @@ struct PairSizes {
   }
   int64_t row_numbers() const { return padded_width() * kBlock; }
   int64_t channels_from(int64_t channel) const { return std::min(kBlock, hidden - channel); }
-  WeightPanels panels() const { return {hidden, channels, 1, units * kUnitBytes / channels}; }
+  WeightPanels panels() const {
+    return {hidden, channels, 1, units * kUnitBytes / channels, 0, is_signed && !tiles};
+  }
 };
 
 // A task: some rows of a block of channels of an image.
@@ -120,6 +128,17 @@ struct PairWorkspace {
         bytes(block_bytes + static_cast<size_t>(s.threads) * this->thread_bytes) {}
 };
 
+// Computes a row of the intermediate image for a block of channels.
+template <int kVectors, typename X, typename End, typename Row>
+void SumPixelRow(TypeTag<X> type, const PairSizes& s, const char* pixels, const char* panel,
+                 const End& end, const Row& y) {
+  const PixelRow x = {pixels, s.width, s.units};
+  if constexpr (!std::is_same_v<X, float>) {
+    if (s.tiles) return SumRowByTiles<kVectors>(type, x, *s.tiles, panel, end, y);
+  }
+  SumRow<kVectors>(type, x, panel, end, y);
+}
+
 // Makes the blocks, and computes all tasks: run(vectors, task, block, memory) computes one, for
 // `vectors` vectors of channels, with a thread's part of the workspace.
 template <typename Block, typename Run>
@@ -132,6 +151,8 @@ void RunPair(const ConvPair& op, const PairSizes& s, const PairWorkspace<Block>&
   });
   char* const of_threads = static_cast<char*>(ctx.workspace) + workspace.block_bytes;
   ParallelFor(s.threads, 1, [&](int64_t begin, int64_t end) {
+    std::optional<TilesInUse> tiles;
+    if (s.tiles) tiles.emplace(*s.tiles);
     for (int64_t thread = begin; thread < end; ++thread) {
       char* const memory = of_threads + static_cast<size_t>(thread) * workspace.thread_bytes;
       const int64_t last = s.tasks() * (thread + 1) / s.threads;

@@ -100,9 +100,9 @@ void RunPairTask(const PairSizes& s, const KernelContext& ctx, const PairTask& t
     const int64_t top = row * s.stride - s.pad_y;
     const int64_t bottom = std::min(top + kWindow, s.height);
     for (next = std::max(next, top); next < bottom; ++next) {
-      SumRow<kVectors>(
-          TypeTag<T>{}, {image + next * s.width * s.units * kUnitBytes, s.width, s.units}, panel,
-          block.first, {ring + next % kWindow * s.row_numbers() + s.pad_x * kBlock, kBlock});
+      const FloatRow to = {ring + next % kWindow * s.row_numbers() + s.pad_x * kBlock, kBlock};
+      SumPixelRow<kVectors>(TypeTag<T>{}, s, image + next * s.width * s.units * kUnitBytes, panel,
+                            block.first, to);
     }
     WindowRows rows;
     rows.is_far = sizeof(T) == sizeof(float) && ctx.output(0).bytes() > kCacheBytes;

@@ -88,7 +88,7 @@ struct NumberBlock {
       second_shifts[c] =
           second_bias == nullptr ? 0 : second_bias[channel + c] / y_scale / second_factors[c];
     }
-    first.begins = s.panels().Begins(ctx.input(ConvPair::kW)) + channel;
+    if (s.panels().adds_128) first.begins = s.panels().Begins(ctx.input(ConvPair::kW)) + channel;
     first.factors = factors, first.shifts = shifts;
     second.begins = second_begins;
     second.factors = second_factors, second.shifts = second_shifts;
@@ -161,8 +161,7 @@ void RunPairTask(const PairSizes& s, const KernelContext& ctx, const PairTask& t
       const ByteRow to(words + s.pad_x * kBlock, kBlock, static_cast<int>(next % kSlots),
                        block.zero);
       if (next < s.height) {
-        SumRow<kVectors>(TypeTag<X>{}, {image + next * row_bytes, s.width, s.units}, panel,
-                         block.first, to);
+        SumPixelRow<kVectors>(TypeTag<X>{}, s, image + next * row_bytes, panel, block.first, to);
       } else {
         ClearRow<kVectors>(to, s.width);
       }
@@ -198,7 +197,7 @@ KernelOrRefusal MakePairOfNumbers(const ops::Fused& region, const KernelRequest&
   const PairWorkspace<NumberBlock> workspace(
       sizes, sizes.row_numbers() * static_cast<int64_t>(sizeof(int32_t)));
   kernel.workspace_bytes = workspace.bytes;
-  kernel.packed_weights = PackedNumberPanels(sizes.panels(), ConvPair::kW, x.dtype == DType::kInt8);
+  kernel.packed_weights = PackedNumberPanels(sizes.panels(), ConvPair::kW);
   VisitNumber(x.dtype, [&]<typename X>(TypeTag<X>) {
     VisitNumber(y.dtype, [&]<typename Y>(TypeTag<Y>) {
       if constexpr (sizeof(X) == 1 && sizeof(Y) == 1)

@@ -298,7 +298,7 @@ KernelOrRefusal MakeOfType(const PlacedConv& conv, const std::vector<int64_t>& p
     return *refusal;
   if (x.dtype == DType::kFloat)
     return MakeWinograd<float>(conv, pad, outputs, is_gradient, request);
-  if (OneDnnMultipliesTiles()) return Refusal{"this processor has AMX, which oneDNN uses"};
+  if (OneDnnMultipliesTiles()) return Refusal{"this processor has AMX, which multiplies faster"};
   return MakeWinograd<bfloat16>(conv, pad, outputs, is_gradient, request);
 }
 

@@ -16,12 +16,16 @@ namespace caffe::cpu {
 struct WeightPanels {
   int64_t outputs, channels, taps;
   int64_t weight_bytes;  // of one weight
+  int64_t padding = 0;   // channels of zeros after those of each tap, up to a whole unit
+  // The kernel adds 128 to numbers that the weights multiply, and so begins with the negative of
+  // what that adds to the sums.
+  bool adds_128 = false;
 
-  int64_t weights() const { return channels * taps; }  // per output channel
-  int64_t panel_bytes() const { return weights() * weight_bytes * kBlock; }
+  int64_t weights() const { return channels * taps; }  // per output channel, without padding
+  int64_t panel_bytes() const { return (channels + padding) * taps * weight_bytes * kBlock; }
   int64_t bytes() const { return BlocksOf(outputs) * panel_bytes(); }
-  // After the panels of 8-bit numbers: the scales of the channels, and the initial values of sums
-  // of signed numbers.
+  // After the panels of 8-bit numbers: the scales of the channels, and what sums begin with if the
+  // kernel adds 128.
   float* Scales(const TensorView& packed) const {
     return reinterpret_cast<float*>(packed.as<char>() + bytes());
   }
@@ -29,7 +33,8 @@ struct WeightPanels {
     return reinterpret_cast<int32_t*>(Scales(packed) + BlocksOf(outputs) * kBlock);
   }
   int64_t bytes_of_numbers() const {
-    return bytes() + 2 * BlocksOf(outputs) * kBlock * static_cast<int64_t>(sizeof(float));
+    return bytes() +
+           (adds_128 ? 2 : 1) * BlocksOf(outputs) * kBlock * static_cast<int64_t>(sizeof(float));
   }
 };
 
@@ -41,7 +46,7 @@ void PackFilter(const WeightPanels& panels, int64_t k, const T* from, void* pack
                 (k / kBlock * panels.panel_bytes() / kUnitBytes + k % kBlock) * kInUnit;
   for (int64_t tap = 0; tap < panels.taps; ++tap) {
     for (int64_t c = 0; c < panels.channels; ++c) {
-      const int64_t i = tap * panels.channels + c;
+      const int64_t i = tap * (panels.channels + panels.padding) + c;
       to[i / kInUnit * kBlock * kInUnit + i % kInUnit] = from[c * panels.taps + tap];
     }
   }
@@ -62,8 +67,8 @@ PackedOperand PackedPanels(const WeightPanels& panels, int operand) {
   return {operand, static_cast<size_t>(panels.bytes()), pack, 0};
 }
 
-// Quantizes float weights to 8 bits. `is_signed`: signedness of the data that they multiply.
-inline PackedOperand PackedNumberPanels(const WeightPanels& panels, int operand, bool is_signed) {
+// Quantizes float weights to 8 bits.
+inline PackedOperand PackedNumberPanels(const WeightPanels& panels, int operand) {
   const auto bytes = static_cast<size_t>(panels.bytes_of_numbers());
   const auto pack = [=](const KernelContext& ctx) {
     const TensorView& packed = ctx.output(0);
@@ -74,8 +79,10 @@ inline PackedOperand PackedNumberPanels(const WeightPanels& panels, int operand,
       for (int64_t k = begin; k < end; ++k) {
         panels.Scales(packed)[k] =
             QuantizeRow(ctx.input(0).as<const float>() + k * count, count, 1, numbers.data());
-        panels.Begins(packed)[k] =
-            is_signed ? -128 * std::accumulate(numbers.begin(), numbers.end(), int32_t{0}) : 0;
+        if (panels.adds_128) {
+          panels.Begins(packed)[k] =
+              -128 * std::accumulate(numbers.begin(), numbers.end(), int32_t{0});
+        }
         PackFilter(panels, k, numbers.data(), packed.data);
       }
     });
