@@ -1,5 +1,8 @@
 // Pooling of channels-last images; the inner loop over channels is vectorized. Sums are float
 // whatever the type of the images.
+#include <omp.h>
+
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -7,23 +10,48 @@
 #include <vector>
 
 #include "caffe/cpu/kernels/channels_last.hpp"
+#include "caffe/cpu/kernels/pixel_sums.hpp"
 #include "caffe/cpu/parallel.hpp"
+#include "caffe/cpu/processor.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/pool.hpp"
 
 namespace caffe::cpu {
 namespace {
 
-// Number of channels with results in registers while a window is read: as many as an AVX2 register
-// holds, because without AVX-512 g++ compares wider vectors element by element. Vector types
-// instead of loops: compilers use branches for a loop that keeps the larger of two.
-constexpr int64_t kLanes = 8;
-template <typename E>
+// Number of channels with results in registers while a window is read: as many as a register
+// holds, because g++ compares wider vectors element by element. Vector types instead of loops:
+// compilers use branches for a loop that keeps the larger of two.
+constexpr int64_t kNarrowLanes = 8;  // floats of AVX2
+template <typename T>
+constexpr int64_t kWideLanes = 64 / sizeof(T);  // AVX-512
+template <typename E, int64_t kLanes>
 struct VectorOf {
   typedef E type __attribute__((vector_size(kLanes * sizeof(E))));  // NOLINT: `using` takes none
 };
-template <typename E>
-using Vector = typename VectorOf<E>::type;
+template <typename E, int64_t kLanes>
+using Vector = typename VectorOf<E, kLanes>::type;
+
+// Calls kRun<kLanes>, compiled for AVX-512 or for what all processors have. `channels`: that it
+// processes.
+#ifdef CAFFE_HAS_PIXEL_SUMS
+template <const auto& kRun, int64_t kLanes, typename... A>
+CAFFE_WIDE_VECTORS void RunWide(A... arguments) {
+  kRun(std::integral_constant<int64_t, kLanes>{}, arguments...);
+}
+#endif
+template <const auto& kRun, typename... A>
+CAFFE_CPU_CLONES void RunNarrow(A... arguments) {
+  kRun(std::integral_constant<int64_t, kNarrowLanes>{}, arguments...);
+}
+template <const auto& kRun, int64_t kLanes, typename... A>
+void RunInLanes(int64_t channels, A... arguments) {
+#ifdef CAFFE_HAS_PIXEL_SUMS
+  static const bool is_wide = HasWideVectors();
+  if (is_wide && channels >= kLanes) return RunWide<kRun, kLanes>(arguments...);
+#endif
+  RunNarrow<kRun>(arguments...);
+}
 
 // Keys by which values of T are compared. NaN is above nothing. A maximum begins with the lowest
 // finite number, so that -inf is not above it either. Vectors are changed in place, because the way
@@ -32,8 +60,10 @@ template <typename T>
 struct Order {
   using Key = float;
   static constexpr Key kLowest = -std::numeric_limits<float>::max();
-  static void ToKeys(Vector<Key>&) {}
-  static void ToValues(Vector<Key>&) {}
+  template <typename V>
+  static void ToKeys(V&) {}
+  template <typename V>
+  static void ToValues(V&) {}
 };
 // Sign and magnitude as an integer: a vector holds twice as many of these as floats.
 template <typename T>
@@ -42,26 +72,28 @@ requires(sizeof(T) == 2) struct Order<T> {
   static constexpr int16_t kInfinity = std::is_same_v<T, float16> ? 0x7c00 : 0x7f80;
   static constexpr Key kLowest = -(kInfinity - 1);
 
-  [[gnu::always_inline]] static void ToKeys(Vector<Key>& bits) {
-    const Vector<Key> magnitude = bits & 0x7fff;
-    const Vector<Key> signed_keys = bits < 0 ? -magnitude : magnitude;
-    bits = magnitude > kInfinity ? Vector<Key>{} + std::numeric_limits<Key>::min() : signed_keys;
+  template <typename V>
+  [[gnu::always_inline]] static void ToKeys(V& bits) {
+    const V magnitude = bits & 0x7fff;
+    const V signed_keys = bits < 0 ? -magnitude : magnitude;
+    bits = magnitude > kInfinity ? V{} + std::numeric_limits<Key>::min() : signed_keys;
   }
-  [[gnu::always_inline]] static void ToValues(Vector<Key>& keys) {
+  template <typename V>
+  [[gnu::always_inline]] static void ToValues(V& keys) {
     keys = keys < 0 ? -keys | std::numeric_limits<Key>::min() : keys;
   }
 };
 
-// Loads or stores at most kLanes elements.
+// Loads or stores elements, at most as many as the vector has.
 template <typename E, typename V>
 [[gnu::always_inline]] inline void LoadLanes(const E* from, int64_t lanes, V& to) {
-  static_assert(sizeof(V) == kLanes * sizeof(E));
-  std::memcpy(&to, from, lanes == kLanes ? sizeof(V) : lanes * sizeof(E));
+  const size_t bytes = static_cast<size_t>(lanes) * sizeof(E);
+  std::memcpy(&to, from, bytes == sizeof(V) ? sizeof(V) : bytes);
 }
 template <typename E, typename V>
 [[gnu::always_inline]] inline void StoreLanes(const V& from, int64_t lanes, E* to) {
-  static_assert(sizeof(V) == kLanes * sizeof(E));
-  std::memcpy(static_cast<void*>(to), &from, lanes == kLanes ? sizeof(V) : lanes * sizeof(E));
+  const size_t bytes = static_cast<size_t>(lanes) * sizeof(E);
+  std::memcpy(static_cast<void*>(to), &from, bytes == sizeof(V) ? sizeof(V) : bytes);
 }
 
 // Type of winners' positions; as narrow as the keys if their codes are small.
@@ -80,14 +112,14 @@ struct Places {
   int code, code_row, code_step;
 };
 
-template <typename T, typename M>
+template <int64_t kLanes, typename T, typename M>
 [[gnu::always_inline]] inline void MaxOfLanes(const T* x, const Places& pixels, int none,
                                               int64_t lanes, T* y, M* mask) {
   using P = Place<T, M>;
   constexpr bool kWantsMask = !std::is_same_v<M, NoMask>;
-  Vector<typename Order<T>::Key> best{}, key{};
+  Vector<typename Order<T>::Key, kLanes> best{}, key{};
   best += Order<T>::kLowest;
-  Vector<P> winners = Vector<P>{} + static_cast<P>(none);
+  Vector<P, kLanes> winners = Vector<P, kLanes>{} + static_cast<P>(none);
   for (int64_t h = 0; h < pixels.rows; ++h) {
     for (int64_t w = 0; w < pixels.columns; ++w) {
       LoadLanes(x + h * pixels.row_step + w * pixels.step, lanes, key);
@@ -96,27 +128,29 @@ template <typename T, typename M>
       best = wins ? key : best;
       if constexpr (kWantsMask) {
         const P where = static_cast<P>(pixels.code + h * pixels.code_row + w * pixels.code_step);
-        winners = __builtin_convertvector(wins, Vector<P>) ? Vector<P>{} + where : winners;
+        winners = __builtin_convertvector(wins, Vector<P, kLanes>) ? Vector<P, kLanes>{} + where
+                                                                   : winners;
       }
     }
   }
   Order<T>::ToValues(best);
   StoreLanes(best, lanes, y);
   if constexpr (kWantsMask) {
-    const Vector<M> places = __builtin_convertvector(winners, Vector<M>);
+    const Vector<M, kLanes> places = __builtin_convertvector(winners, Vector<M, kLanes>);
     StoreLanes(places, lanes, mask);
   }
 }
 
 // Computes all channels of one window. `none`: the mask's code of an empty window.
-template <typename T, typename M>
-CAFFE_CPU_CLONES void MaxOfWindow(const T* x, const Places& pixels, int none, T* y, M* mask) {
-  ForEachLanes<kLanes>(pixels.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
-    MaxOfLanes(x + c, pixels, none, lanes, y + c, mask == nullptr ? mask : mask + c);
+constexpr auto kMaxOfWindow = []<typename T, typename M>(auto lanes, const T* x,
+                                                         const Places& pixels, int none, T* y,
+                                                         M* mask) CAFFE_FORCE_INLINE {
+  ForEachLanes<lanes>(pixels.channels, [&](int64_t c, int64_t some) CAFFE_FORCE_INLINE {
+    MaxOfLanes<lanes>(x + c, pixels, none, some, y + c, mask == nullptr ? mask : mask + c);
   });
-}
+};
 
-template <typename T>
+template <int64_t kLanes, typename T>
 [[gnu::always_inline]] inline void MeanOfLanes(const T* x, const Places& pixels, float share,
                                                int64_t lanes, T* y) {
   float sums[kLanes] = {};
@@ -128,50 +162,51 @@ template <typename T>
   }
   for (int64_t c = 0; c < lanes; ++c) y[c] = T(sums[c]);
 }
-template <typename T>
-CAFFE_CPU_CLONES void MeanOfWindow(const T* x, const Places& pixels, float share, T* y) {
-  ForEachLanes<kLanes>(pixels.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
-    MeanOfLanes(x + c, pixels, share, lanes, y + c);
+constexpr auto kMeanOfWindow = []<typename T>(auto lanes, const T* x, const Places& pixels,
+                                              float share, T* y) CAFFE_FORCE_INLINE {
+  ForEachLanes<lanes>(pixels.channels, [&](int64_t c, int64_t some) CAFFE_FORCE_INLINE {
+    MeanOfLanes<lanes>(x + c, pixels, share, some, y + c);
   });
-}
+};
 
 // sums += dy where the mask has the code of this position.
-template <typename T, typename M>
+template <int64_t kLanes, typename T, typename M>
 [[gnu::always_inline]] inline void AddWinners(const M* mask, M where, const T* dy, int64_t lanes,
-                                              Vector<float>& sums) {
-  Vector<M> winners{};
+                                              Vector<float, kLanes>& sums) {
+  Vector<M, kLanes> winners{};
   LoadLanes(mask, lanes, winners);
   float values[kLanes] = {};
   for (int64_t c = 0; c < lanes; ++c) values[c] = static_cast<float>(dy[c]);
-  Vector<float> given{};
+  Vector<float, kLanes> given{};
   LoadLanes(values, kLanes, given);
-  const auto wins = __builtin_convertvector(winners == where, Vector<int32_t>);
-  sums += wins ? given : Vector<float>{};
+  const auto wins = __builtin_convertvector(winners == where, Vector<int32_t, kLanes>);
+  sums += wins ? given : Vector<float, kLanes>{};
 }
-template <typename T, typename M>
+template <int64_t kLanes, typename T, typename M>
 [[gnu::always_inline]] inline void MaxGradOfLanes(const M* mask, const T* dy, const Places& windows,
                                                   int64_t lanes, T* dx) {
-  Vector<float> sums{};
+  Vector<float, kLanes> sums{};
   for (int64_t h = 0; h < windows.rows; ++h) {
     for (int64_t w = 0; w < windows.columns; ++w) {
       const int64_t at = h * windows.row_step + w * windows.step;
       const int where =
           static_cast<int>(windows.code + h * windows.code_row + w * windows.code_step);
-      AddWinners(mask + at, static_cast<M>(where), dy + at, lanes, sums);
+      AddWinners<kLanes>(mask + at, static_cast<M>(where), dy + at, lanes, sums);
     }
   }
   for (int64_t c = 0; c < lanes; ++c) dx[c] = T(sums[c]);
 }
 // Computes all channels of one pixel.
-template <typename T, typename M>
-CAFFE_CPU_CLONES void MaxGradOfPixel(const M* mask, const T* dy, const Places& windows, T* dx) {
-  ForEachLanes<kLanes>(windows.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
-    MaxGradOfLanes(mask + c, dy + c, windows, lanes, dx + c);
-  });
-}
+constexpr auto kMaxGradOfPixel =
+    []<typename T, typename M>(auto lanes, const M* mask, const T* dy, const Places& windows, T* dx)
+        CAFFE_FORCE_INLINE {
+          ForEachLanes<lanes>(windows.channels, [&](int64_t c, int64_t some) CAFFE_FORCE_INLINE {
+            MaxGradOfLanes<lanes>(mask + c, dy + c, windows, some, dx + c);
+          });
+        };
 
 // `shares`: 1 / size of each window; those of the next row are `outputs` further on.
-template <typename T>
+template <int64_t kLanes, typename T>
 [[gnu::always_inline]] inline void MeanGradOfLanes(const T* dy, const Places& windows,
                                                    const float* shares, int64_t outputs,
                                                    int64_t lanes, T* dx) {
@@ -185,13 +220,16 @@ template <typename T>
   }
   for (int64_t c = 0; c < lanes; ++c) dx[c] = T(sums[c]);
 }
-template <typename T>
-CAFFE_CPU_CLONES void MeanGradOfPixel(const T* dy, const Places& windows, const float* shares,
-                                      int64_t outputs, T* dx) {
-  ForEachLanes<kLanes>(windows.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
-    MeanGradOfLanes(dy + c, windows, shares, outputs, lanes, dx + c);
+constexpr auto kMeanGradOfPixel = []<typename T>(auto lanes, const T* dy, const Places& windows,
+                                                 const float* shares, int64_t outputs,
+                                                 T* dx) CAFFE_FORCE_INLINE {
+  ForEachLanes<lanes>(windows.channels, [&](int64_t c, int64_t some) CAFFE_FORCE_INLINE {
+    MeanGradOfLanes<lanes>(dy + c, windows, shares, outputs, some, dx + c);
   });
-}
+};
+
+// The fewest channels of a window that a thread computes.
+constexpr int64_t kLeastChannels = 64;
 
 // Calls fn(n, h) for each row of each image, in parallel.
 template <typename Fn>
@@ -220,25 +258,33 @@ void VisitMask(DType dtype, const Fn& fn) {
 }
 
 // Calls fn(pixels, size before clipping, offset of its first pixel, offset of its result) for each
-// window.
+// window. Where there are fewer rows than threads, they share the channels, too.
 template <typename Fn>
 void ForEachWindow(const ops::PoolGeometry& geometry, const ops::MaskCode& code,
                    const TensorView& x, const TensorView& y, const Fn& fn) {
   const Extents in(x.shape), out(y.shape);
-  ForEachRow(y.shape, [&](int64_t n, int64_t oh) {
-    const ops::PoolWindow rows = ops::WindowAt(geometry, 0, in.height, oh);
-    for (int64_t ow = 0; ow < out.width; ++ow) {
-      const ops::PoolWindow columns = ops::WindowAt(geometry, 1, in.width, ow);
-      const Places pixels{.channels = in.channels,
-                          .rows = rows.end - rows.begin,
-                          .columns = columns.end - columns.begin,
-                          .row_step = in.width * in.channels,
-                          .step = in.channels,
-                          .code = code.At(oh, ow, rows.begin, columns.begin),
-                          .code_row = code.At(oh, ow, 1, 0) - code.At(oh, ow, 0, 0),
-                          .code_step = 1};
-      fn(pixels, rows.size * columns.size, in.Offset(n, rows.begin, columns.begin),
-         out.Offset(n, oh, ow));
+  const int64_t rows_of_y = y.shape[0] * out.height, threads = omp_get_max_threads();
+  const int64_t parts =
+      rows_of_y >= threads ? 1 : std::clamp<int64_t>(in.channels / kLeastChannels, 1, threads);
+  ParallelFor(rows_of_y * parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t n = task / parts / out.height, oh = task / parts % out.height;
+      const int64_t first = in.channels * (task % parts) / parts;
+      const int64_t last = in.channels * (task % parts + 1) / parts;
+      const ops::PoolWindow rows = ops::WindowAt(geometry, 0, in.height, oh);
+      for (int64_t ow = 0; ow < out.width; ++ow) {
+        const ops::PoolWindow columns = ops::WindowAt(geometry, 1, in.width, ow);
+        const Places pixels{.channels = last - first,
+                            .rows = rows.end - rows.begin,
+                            .columns = columns.end - columns.begin,
+                            .row_step = in.width * in.channels,
+                            .step = in.channels,
+                            .code = code.At(oh, ow, rows.begin, columns.begin),
+                            .code_row = code.At(oh, ow, 1, 0) - code.At(oh, ow, 0, 0),
+                            .code_step = 1};
+        fn(pixels, rows.size * columns.size, in.Offset(n, rows.begin, columns.begin) + first,
+           out.Offset(n, oh, ow) + first);
+      }
     }
   });
 }
@@ -250,8 +296,9 @@ void MaxPool(const ops::MaxPool& op, const TensorView& x, const TensorView& y, M
                            std::is_same_v<M, uint8_t> ? DType::kUInt8 : DType::kFloat);
   ForEachWindow(op.geometry, code, x, y,
                 [&](const Places& pixels, int64_t, int64_t from, int64_t to) {
-                  MaxOfWindow(x.as<const T>() + from, pixels, code.none(), y.as<T>() + to,
-                              masks == nullptr ? masks : masks + to);
+                  RunInLanes<kMaxOfWindow, kWideLanes<T>>(pixels.channels, x.as<const T>() + from,
+                                                          pixels, code.none(), y.as<T>() + to,
+                                                          masks == nullptr ? masks : masks + to);
                 });
 }
 
@@ -275,8 +322,9 @@ void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
                     std::copy_n(x.as<const T>() + from, pixels.channels, y.as<T>() + to);
                     return;
                   }
-                  MeanOfWindow(x.as<const T>() + from, pixels, 1.0f / static_cast<float>(size),
-                               y.as<T>() + to);
+                  RunInLanes<kMeanOfWindow, kWideLanes<float>>(
+                      pixels.channels, x.as<const T>() + from, pixels,
+                      1.0f / static_cast<float>(size), y.as<T>() + to);
                 });
 }
 
@@ -323,8 +371,9 @@ void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
   VisitMask(mask.dtype, [&]<typename M>(TypeTag<M>) {
     ForEachPixel(op.geometry, code, dy, dx,
                  [&](const Places& windows, int64_t, int64_t from, int64_t to) {
-                   MaxGradOfPixel(mask.as<const M>() + from, dy.as<const T>() + from, windows,
-                                  dx.as<T>() + to);
+                   RunInLanes<kMaxGradOfPixel, kWideLanes<float>>(
+                       windows.channels, mask.as<const M>() + from, dy.as<const T>() + from,
+                       windows, dx.as<T>() + to);
                  });
   });
 }
@@ -356,8 +405,9 @@ void AvePoolGrad(const ops::AvePoolGrad& op, const float* shares, const KernelCo
                    std::copy_n(dy.as<const T>() + from, windows.channels, dx.as<T>() + to);
                    return;
                  }
-                 MeanGradOfPixel(dy.as<const T>() + from, windows, shares + first, outputs,
-                                 dx.as<T>() + to);
+                 RunInLanes<kMeanGradOfPixel, kWideLanes<float>>(
+                     windows.channels, dy.as<const T>() + from, windows, shares + first, outputs,
+                     dx.as<T>() + to);
                });
 }
 
