@@ -6,10 +6,9 @@
 
 #include "caffe/core/instructions.hpp"
 #include "caffe/core/threads_for_now.hpp"
-#include "caffe/cpu/kernels/conv_check.hpp"
 #include "caffe/cpu/kernels/tile_products.hpp"
 #include "caffe/ops/conv.hpp"
-#include "caffe/ops/kernel.hpp"
+#include "tests/support/fault_of_kernel.hpp"
 
 #ifdef CAFFE_HAS_PIXEL_SUMS
 namespace caffe::cpu {
@@ -22,6 +21,7 @@ struct TileCase {
   std::vector<int64_t> kernel = {1, 1}, stride = {1, 1}, pad = {0, 0}, dilation = {1, 1};
 
   ops::ConvGeometry geometry() const { return {kernel, stride, pad, dilation, 1}; }
+  Shape w() const { return {outputs, x[1], kernel[0], kernel[1]}; }
   Shape y() const {
     const ops::ConvGeometry g = geometry();
     return {x[0], outputs, g.OutputSize(0, x[2]), g.OutputSize(1, x[3])};
@@ -52,27 +52,34 @@ const std::vector<TileCase> kTileCases = {
     {"several chunks of an image", {1, 96, 60, 61}, 32, {3, 3}, {1, 1}, {1, 1}},
 };
 
-// "" if the kernel of this name is right, otherwise what is wrong, or why it refuses.
 std::string FaultOf(const std::string& name, const TileCase& of, DType type, DType of_y) {
-  const auto device = MakeDevice(DeviceKind::kCpu);
-  const Op op(ops::Conv{of.geometry()});
   OperandDesc x{{Shape(of.x), type, Layout::kChannelsLast}};
-  OperandDesc w{{Shape{of.outputs, of.x[1], of.kernel[0], of.kernel[1]},
-                 type == DType::kBFloat16 ? type : DType::kFloat}};
+  OperandDesc w{{of.w(), type == DType::kBFloat16 ? type : DType::kFloat}};
   OperandDesc bias{{Shape{of.outputs}, DType::kFloat}};
   OperandDesc y{{of.y(), of_y, Layout::kChannelsLast}};
   if (type != DType::kBFloat16) x.scale = 0.1F, y.scale = 0.4F;
-  const std::vector<OperandDesc> inputs = {x, w, bias}, outputs = {y};
-  const KernelRequest request{op, inputs, outputs, *device};
-  for (const KernelCandidate& candidate :
-       KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type())) {
-    if (candidate.name != name) continue;
-    const KernelOrRefusal answer = candidate.factory(request);
-    if (const auto* refusal = std::get_if<Refusal>(&answer)) return refusal->reason;
-    return FaultOfConv(request, std::get<Kernel>(answer)).value_or("");
-  }
-  return "there is no " + name;
+  return testing::FaultOfKernel(name, Op(ops::Conv{of.geometry()}), {x, w, bias}, {y});
 }
+
+std::string FaultOfGradient(const TileCase& of) {
+  const OperandDesc x{{Shape(of.x), DType::kBFloat16, Layout::kChannelsLast}};
+  const OperandDesc dy{{of.y(), DType::kBFloat16, Layout::kChannelsLast}};
+  const OperandDesc dw{{of.w(), DType::kFloat}}, bias{{Shape{of.outputs}, DType::kFloat}};
+  return testing::FaultOfKernel("conv-grad-weights-by-tiles",
+                                Op(ops::ConvGradWeights{of.geometry()}), {x, dy}, {dw, bias});
+}
+
+const std::vector<TileCase> kGradientCases = {
+    {"pixels of all images", {5, 512, 7, 7}, 528},
+    {"parts of all images", {3, 272, 29, 31}, 1000},
+    {"a stride", {2, 1024, 15, 13}, 272, {1, 1}, {2, 2}},
+    {"a stride along one axis", {2, 256, 15, 13}, 1024, {1, 1}, {1, 3}},
+    {"several images in a part", {5, 192, 7, 7}, 176, {3, 3}, {1, 1}, {1, 1}},
+    {"bands of an image", {2, 176, 40, 37}, 192, {3, 3}, {1, 1}, {1, 1}},
+    {"windows inside of the image", {2, 130, 12, 20}, 150, {3, 5}},
+    {"an even pitch and no odd distance", {2, 256, 9, 8}, 256, {3, 2}, {1, 1}, {0, 2}, {1, 2}},
+    {"padding and dilation", {2, 200, 14, 11}, 210, {3, 3}, {1, 1}, {2, 2}, {2, 2}},
+    {"a padded pixel", {2, 512, 5, 6}, 512, {1, 1}, {1, 1}, {1, 0}}};
 
 class TilesTest : public ::testing::TestWithParam<int> {
  protected:
@@ -95,6 +102,10 @@ TEST_P(TilesTest, AreRightInEightBits) {
         EXPECT_EQ(FaultOf("conv-by-tiles-int8", of, x, y), "") << of.name << " " << Name(x);
     }
   }
+}
+
+TEST_P(TilesTest, GradientsOfWeightsAreRight) {
+  for (const TileCase& of : kGradientCases) EXPECT_EQ(FaultOfGradient(of), "") << of.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, TilesTest, ::testing::Values(1, 2, 5),

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "caffe/core/threads_for_now.hpp"
-#include "caffe/cpu/kernels/conv_check.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/kernel.hpp"
+#include "tests/support/fault_of_kernel.hpp"
 
 namespace caffe::cpu {
 namespace {
@@ -29,31 +29,18 @@ struct WinogradCase {
   OperandDesc Bias() const { return {{Shape{outputs}, DType::kFloat}}; }
 };
 
-// "" if the kernel of this name is right, otherwise what is wrong, or why it refuses.
-std::string Fault(const std::string& name, const Op& op, const std::vector<OperandDesc>& inputs,
-                  const std::vector<OperandDesc>& outputs) {
-  const auto device = MakeDevice(DeviceKind::kCpu);
-  const KernelRequest request{op, inputs, outputs, *device};
-  for (const KernelCandidate& candidate :
-       KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type())) {
-    if (candidate.name != name) continue;
-    const KernelOrRefusal answer = candidate.factory(request);
-    if (const auto* refusal = std::get_if<Refusal>(&answer)) return refusal->reason;
-    return FaultOfConv(request, std::get<Kernel>(answer)).value_or("");
-  }
-  return "there is no " + name;
-}
 std::string OfForward(const WinogradCase& of) {
-  return Fault("conv-by-winograd", Op(ops::Conv{of.geometry()}), {of.X(), of.W(of.type), of.Bias()},
-               {of.Y()});
+  return testing::FaultOfKernel("conv-by-winograd", Op(ops::Conv{of.geometry()}),
+                                {of.X(), of.W(of.type), of.Bias()}, {of.Y()});
 }
 std::string OfGradData(const WinogradCase& of) {
-  return Fault("conv-grad-data-by-winograd", Op(ops::ConvGradData{of.geometry()}),
-               {of.Y(), of.W(of.type)}, {of.X()});
+  return testing::FaultOfKernel("conv-grad-data-by-winograd", Op(ops::ConvGradData{of.geometry()}),
+                                {of.Y(), of.W(of.type)}, {of.X()});
 }
 std::string OfGradWeights(const WinogradCase& of) {
-  return Fault("conv-grad-weights-by-winograd", Op(ops::ConvGradWeights{of.geometry()}),
-               {of.X(), of.Y()}, {of.W(DType::kFloat), of.Bias()});
+  return testing::FaultOfKernel("conv-grad-weights-by-winograd",
+                                Op(ops::ConvGradWeights{of.geometry()}), {of.X(), of.Y()},
+                                {of.W(DType::kFloat), of.Bias()});
 }
 
 const std::vector<WinogradCase> kCases = {{{2, 32, 9, 12}, 48, {0, 2}},

@@ -1,5 +1,5 @@
-// What a convolution of channels-last images does with its sums of products: bias, epilogue, and
-// conversion to the type of the results. For kernels that compute blocks of kBlock channels.
+// Ends of convolutions of channels-last images: bias, epilogue, and conversion of sums to the type
+// of the results. For kernels that compute blocks of kBlock channels.
 #pragma once
 
 #include <algorithm>
@@ -20,24 +20,34 @@ namespace caffe::cpu {
 // nothing is added.
 template <typename Sums, typename Added, typename Y, typename End>
 CAFFE_WIDE_VECTORS void FinishTile(const FloatVector* sums, int64_t count, int64_t lanes,
-                                   const End& end, const Added* added, int64_t step, Y* y) {
-  const auto finish = [&](int64_t c, auto some) CAFFE_FORCE_INLINE {
-    FloatVector value = sums[c / kFloatLanes], other = {};
+                                   const End& of_block, const Added* added, int64_t step, Y* y) {
+  const End end = of_block;  // a copy, which stays in registers
+  const auto finish = [&](int64_t c, auto some, auto adds, FloatVector& value) CAFFE_FORCE_INLINE {
+    FloatVector other = {};
+    value = sums[c / kFloatLanes];
     Sums::ToFloats(value);
-    if (added != nullptr) Load(added + c, some, other);
-    end.Finish(c, value, other);
-    StoreAtOnce(value, y + c, some);
+    if constexpr (adds) Load(added + c, some, other);
+    end.template Finish<adds>(c, value, other);
   };
-  const int64_t added_step = added == nullptr ? 0 : step;
-  for (int64_t pixel = 0; pixel < count; ++pixel) {
-    if (lanes == kBlock) {
-      Unroll<kBlockVectors>([&](auto v)
-                                CAFFE_FORCE_INLINE { finish(v * kFloatLanes, AllLanes{}); });
-    } else {
-      ForVectors(lanes, finish);
+  const auto finish_all = [&](auto adds) CAFFE_FORCE_INLINE {
+    for (int64_t pixel = 0; pixel < count; ++pixel, sums += kBlockVectors, y += step) {
+      if (lanes == kBlock) {
+        static_assert(kBlockVectors == 2);
+        FloatVector first, second;
+        finish(0, AllLanes{}, adds, first);
+        finish(kFloatLanes, AllLanes{}, adds, second);
+        StoreBlock(first, second, y);
+      } else {
+        ForVectors(lanes, [&](int64_t c, auto some) CAFFE_FORCE_INLINE {
+          FloatVector value;
+          finish(c, some, adds, value);
+          StoreAtOnce(value, y + c, some);
+        });
+      }
+      if constexpr (adds) added += step;
     }
-    sums += kBlockVectors, y += step, added += added_step;
-  }
+  };
+  added == nullptr ? finish_all(std::false_type{}) : finish_all(std::true_type{});
 }
 
 // Epilogue in float and bfloat16: adds another tensor, then applies a ReLU.
@@ -45,8 +55,9 @@ struct FloatEnd {
   bool has_relu = false;
   float slope = 0;
 
+  template <bool kAdds>
   CAFFE_FORCE_INLINE void Finish(int64_t, FloatVector& value, const FloatVector& other) const {
-    value += other;
+    if constexpr (kAdds) value += other;
     if (has_relu) value = value > 0 ? value : value * slope + 0.0F;
   }
 };
@@ -57,11 +68,12 @@ struct AddedNumberEnd {
   NumberEnd numbers;
   float rescaling = 1, least = 0, most = 0;
 
+  template <bool kAdds>
   CAFFE_FORCE_INLINE void Finish(int64_t channel, FloatVector& value,
                                  const FloatVector& other) const {
-    FloatVector sums = value;
+    const FloatVector sums = value;
     numbers.Scale(channel, sums, value);
-    value += other;
+    if constexpr (kAdds) value += other;
     numbers.Limit(value);
     value *= rescaling;
     FloatVector limit;

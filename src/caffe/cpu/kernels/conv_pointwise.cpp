@@ -7,6 +7,7 @@
 
 #include "caffe/cpu/kernels/column_sums.hpp"
 #include "caffe/cpu/kernels/conv_check.hpp"
+#include "caffe/cpu/kernels/tile_products.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/conv.hpp"
@@ -107,6 +108,10 @@ KernelOrRefusal MakeGradWeightsAsProduct(const ops::ConvGradWeights& op,
   }
   if (!request.outputs[Grad::kDw].present)
     return Refusal{"only together with the gradient of the weights"};
+#ifdef CAFFE_HAS_PIXEL_SUMS
+  if (x.dtype == DType::kBFloat16 && AreTilesFaster(x.shape, y.shape, op.geometry))
+    return Refusal{"many weights, for which conv-grad-weights-by-tiles is faster"};
+#endif
   try {
     const Pixels pixels(op.geometry, x.shape, y.shape);
     const size_t row_bytes = static_cast<size_t>(x.shape[1]) * SizeOf(x.dtype);

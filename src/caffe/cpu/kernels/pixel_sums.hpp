@@ -192,6 +192,20 @@ inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, T* to, int64
   std::memcpy(static_cast<void*>(to), all, static_cast<size_t>(lanes) * sizeof(T));
 }
 
+// Stores a block of channels; in bfloat16 a whole cache line if it begins one.
+template <typename T>
+inline CAFFE_FORCE_INLINE void StoreBlock(const FloatVector& first, const FloatVector& second,
+                                          T* to) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    FloatVector pairs;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(pairs) : "v"(first), "v"(second));
+    std::memcpy(static_cast<void*>(to), &pairs, sizeof(pairs));
+  } else {
+    StoreAtOnce(first, to);
+    StoreAtOnce(second, to + kFloatLanes);
+  }
+}
+
 // Input of a row of results: `width` pixels of `units` units each. A unit is one float, two
 // bfloat16 or four 8-bit numbers.
 struct PixelRow {

@@ -13,6 +13,7 @@
 #include "caffe/core/instructions.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
 #include "caffe/cpu/onednn.hpp"
+#include "caffe/ops/conv.hpp"
 
 #ifdef CAFFE_HAS_PIXEL_SUMS
 namespace caffe::cpu {
@@ -26,6 +27,12 @@ inline constexpr int kTilePair = 2;
 // True if this process may multiply tiles. ONEDNN_MAX_CPU_ISA applies.
 inline bool MayMultiplyTiles() {
   return OneDnnMultipliesTiles() && InstructionsOfThisProcessor().may_use_tiles;
+}
+
+// True if the gradient of so many weights is faster by tiles than by oneDNN: rearranging the images
+// takes longer than the products otherwise. `x`, `dy`: (items,channels,...).
+inline bool AreTilesFaster(const Shape& x, const Shape& dy, const ops::ConvGeometry& g) {
+  return MayMultiplyTiles() && x[1] * dy[1] * g.kernel[0] * g.kernel[1] >= 1 << 18;
 }
 
 // How runs of pixels are cut into tiles of equal sizes. The last one may begin with pixels of the
@@ -110,7 +117,7 @@ struct TilesOfNumbers {
   }
 };
 
-// What the windows of a tile's pixels read: contiguous runs, each in `steps` products.
+// The data that windows of a tile's pixels read: contiguous runs, each in `steps` products.
 struct TileReads {
   const int64_t* runs;  // offsets from the first pixel's first run, in bytes
   int64_t run_count, steps;

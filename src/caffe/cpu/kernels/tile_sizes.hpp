@@ -54,7 +54,7 @@ struct TileSizes : ConvSizes {
 
  private:
   // Weights of up to this size stay in the second-level cache.
-  static constexpr int64_t kKeptBytes = 1 << 20;
+  static constexpr int64_t kKeptBytes = 768 << 10;
   // Bytes of pixels that are read again for each block of channels.
   static constexpr int64_t kChunkBytes = 512 << 10;
   static constexpr int64_t kCopiedBytes = 128 << 10;
@@ -90,8 +90,9 @@ struct TileSizes : ConvSizes {
       chunks = EqualParts(chunks, groups, items);
       return;
     }
+    const int64_t most = is_weights_last ? kCopiedBytes : kChunkBytes;
     int64_t in_chunk = rows;
-    while (in_chunk > 1 && RowsOf(in_chunk) * row_bytes() > kCopiedBytes) --in_chunk;
+    while (in_chunk > 1 && RowsOf(in_chunk) * row_bytes() > most) --in_chunk;
     chunks_of_item = EqualParts((rows + in_chunk - 1) / in_chunk, items * groups, rows);
     chunks = items * chunks_of_item;
   }

@@ -2,12 +2,16 @@
 // panel, units of all its channels alternate; taps are outermost and input channels innermost.
 #pragma once
 
+#include <omp.h>
+
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <vector>
 
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
+#include "caffe/cpu/kernels/vector_tile.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -38,56 +42,99 @@ struct WeightPanels {
   }
 };
 
-// Stores the weights of output channel k, which are ordered channel by channel, in its panel.
+// Copies the weights of an output channel, which are ordered channel by channel, in the order of
+// panels.
 template <typename T>
-void PackFilter(const WeightPanels& panels, int64_t k, const T* from, void* packed) {
-  constexpr int64_t kInUnit = kUnitBytes / sizeof(T);
-  T* const to = static_cast<T*>(packed) +
-                (k / kBlock * panels.panel_bytes() / kUnitBytes + k % kBlock) * kInUnit;
-  for (int64_t tap = 0; tap < panels.taps; ++tap) {
-    for (int64_t c = 0; c < panels.channels; ++c) {
-      const int64_t i = tap * (panels.channels + panels.padding) + c;
-      to[i / kInUnit * kBlock * kInUnit + i % kInUnit] = from[c * panels.taps + tap];
+void OrderFilter(const WeightPanels& panels, const T* from, T* to) {
+  for (int64_t tap = 0; tap < panels.taps; ++tap, to += panels.channels + panels.padding) {
+    for (int64_t c = 0; c < panels.channels; ++c) to[c] = from[c * panels.taps + tap];
+    for (int64_t c = 0; c < panels.padding; ++c) to[panels.channels + c] = T(0.0F);
+  }
+}
+
+#ifdef CAFFE_HAS_PIXEL_SUMS
+// Makes a panel of `count` filters in its order, which are `step` bytes apart. Requires
+// HasWideVectors().
+CAFFE_WIDE_VECTORS inline void PackPanel(const char* filters, int64_t step, int64_t count,
+                                         int64_t units, char* panel) {
+  int64_t unit = 0;
+  for (; count == kBlock && unit + kFloatLanes <= units; unit += kFloatLanes) {
+    for (int64_t k = 0; k < kBlock; k += kFloatLanes) {
+      VectorTile tile;
+      tile.Load(filters + k * step + unit * kUnitBytes, step);
+      tile.Transpose();
+      tile.Store(panel + (unit * kBlock + k) * kUnitBytes, kBlock * kUnitBytes);
     }
   }
+  for (; unit < units; ++unit) {
+    char* const to = panel + unit * kBlock * kUnitBytes;
+    for (int64_t k = 0; k < count; ++k)
+      std::memcpy(to + k * kUnitBytes, filters + k * step + unit * kUnitBytes, kUnitBytes);
+    std::memset(to + count * kUnitBytes, 0, static_cast<size_t>((kBlock - count) * kUnitBytes));
+  }
+}
+
+// Makes panels: order(k, to) stores the filter of output channel k in a panel's order. Each thread
+// has memory for the filters of a block.
+template <typename Order>
+void MakePanels(const WeightPanels& panels, int64_t threads, char* packed, char* memory,
+                const Order& order) {
+  const int64_t filter_bytes = panels.panel_bytes() / kBlock, blocks = BlocksOf(panels.outputs);
+  ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) {
+      char* const filters = memory + thread * panels.panel_bytes();
+      for (int64_t b = blocks * thread / threads; b < blocks * (thread + 1) / threads; ++b) {
+        const int64_t count = std::min(kBlock, panels.outputs - b * kBlock);
+        for (int64_t k = 0; k < count; ++k) order(b * kBlock + k, filters + k * filter_bytes);
+        PackPanel(filters, filter_bytes, count, filter_bytes / kUnitBytes,
+                  packed + b * panels.panel_bytes());
+      }
+    }
+  });
+}
+
+// Packs `bytes` bytes: make(ctx, threads) calls MakePanels().
+template <typename Make>
+PackedOperand PackedBy(const WeightPanels& panels, int operand, int64_t bytes, const Make& make) {
+  const int64_t threads = omp_get_max_threads();
+  return {operand, static_cast<size_t>(bytes),
+          [make, threads](const KernelContext& ctx) { make(ctx, threads); },
+          static_cast<size_t>(threads * panels.panel_bytes())};
 }
 
 template <typename T>
 PackedOperand PackedPanels(const WeightPanels& panels, int operand) {
-  const auto pack = [panels](const KernelContext& ctx) {
-    std::memset(ctx.output(0).data, 0, static_cast<size_t>(panels.bytes()));
-    const int64_t grain = kPointwiseGrain / panels.weights() + 1;
-    ParallelFor(panels.outputs, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) {
-        PackFilter(panels, k, ctx.input(0).as<const T>() + k * panels.weights(),
-                   ctx.output(0).data);
-      }
-    });
+  const auto pack = [panels](const KernelContext& ctx, int64_t threads) {
+    MakePanels(panels, threads, ctx.output(0).as<char>(), static_cast<char*>(ctx.workspace),
+               [&](int64_t k, char* to) {
+                 OrderFilter(panels, ctx.input(0).as<const T>() + k * panels.weights(),
+                             reinterpret_cast<T*>(to));
+               });
   };
-  return {operand, static_cast<size_t>(panels.bytes()), pack, 0};
+  return PackedBy(panels, operand, panels.bytes(), pack);
 }
 
 // Quantizes float weights to 8 bits.
 inline PackedOperand PackedNumberPanels(const WeightPanels& panels, int operand) {
-  const auto bytes = static_cast<size_t>(panels.bytes_of_numbers());
-  const auto pack = [=](const KernelContext& ctx) {
+  const auto pack = [panels](const KernelContext& ctx, int64_t threads) {
     const TensorView& packed = ctx.output(0);
-    std::memset(packed.data, 0, bytes);
+    std::memset(packed.as<char>() + panels.bytes(), 0,
+                static_cast<size_t>(panels.bytes_of_numbers() - panels.bytes()));
     const int64_t count = panels.weights();
-    ParallelFor(panels.outputs, kPointwiseGrain / count + 1, [&](int64_t begin, int64_t end) {
-      std::vector<int8_t> numbers(static_cast<size_t>(count));
-      for (int64_t k = begin; k < end; ++k) {
-        panels.Scales(packed)[k] =
-            QuantizeRow(ctx.input(0).as<const float>() + k * count, count, 1, numbers.data());
-        if (panels.adds_128) {
-          panels.Begins(packed)[k] =
-              -128 * std::accumulate(numbers.begin(), numbers.end(), int32_t{0});
-        }
-        PackFilter(panels, k, numbers.data(), packed.data);
-      }
-    });
+    MakePanels(panels, threads, packed.as<char>(), static_cast<char*>(ctx.workspace),
+               [&](int64_t k, char* to) {
+                 std::vector<int8_t> numbers(static_cast<size_t>(count));
+                 panels.Scales(packed)[k] = QuantizeRow(ctx.input(0).as<const float>() + k * count,
+                                                        count, 1, numbers.data());
+                 if (panels.adds_128) {
+                   panels.Begins(packed)[k] =
+                       -128 * std::accumulate(numbers.begin(), numbers.end(), int32_t{0});
+                 }
+                 OrderFilter(panels, numbers.data(), reinterpret_cast<int8_t*>(to));
+               });
   };
-  return {operand, bytes, pack, 0};
+  return PackedBy(panels, operand, panels.bytes_of_numbers(), pack);
 }
+#endif
 
 }  // namespace caffe::cpu
