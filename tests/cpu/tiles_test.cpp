@@ -8,7 +8,7 @@
 #include "caffe/core/threads_for_now.hpp"
 #include "caffe/cpu/kernels/tile_products.hpp"
 #include "caffe/ops/conv.hpp"
-#include "tests/support/fault_of_kernel.hpp"
+#include "tests/cpu/fault_of_kernel.hpp"
 
 #ifdef CAFFE_HAS_PIXEL_SUMS
 namespace caffe::cpu {

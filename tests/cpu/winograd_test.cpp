@@ -7,7 +7,7 @@
 #include "caffe/core/threads_for_now.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/kernel.hpp"
-#include "tests/support/fault_of_kernel.hpp"
+#include "tests/cpu/fault_of_kernel.hpp"
 
 namespace caffe::cpu {
 namespace {

@@ -156,6 +156,18 @@ void AddConvCases(std::vector<OpCase>* cases) {
     add("ConvGradWeightsNoBias", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide()}, {0});
     add("ConvGradBiasOnly", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {Absent(), bias}, {1});
   }
+  // So many weights that some kernels serve only these.
+  const CaseOperand many_biases = T({1024}).Wide();
+  cases->push_back({"ConvGradWeightsMany1x1",
+                    ops::ConvGradWeights{{{1, 1}, {2, 1}, {0, 0}, {1, 1}, 1}},
+                    {T({2, 256, 7, 5}), T({2, 1024, 4, 5})},
+                    {T({1024, 256, 1, 1}).Wide(), many_biases},
+                    {0, 1}});
+  cases->push_back({"ConvGradWeightsMany3x3",
+                    ops::ConvGradWeights{{{3, 3}, {1, 1}, {1, 0}, {1, 1}, 1}},
+                    {T({2, 168, 4, 5}), T({2, 176, 4, 3})},
+                    {T({176, 168, 3, 3}).Wide()},
+                    {0}});
 }
 
 }  // namespace caffe::testing
