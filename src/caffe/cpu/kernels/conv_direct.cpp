@@ -297,27 +297,15 @@ KernelTraits DirectNumberTraits() {
   return Int8Traits(FusesNumbers);
 }
 
-// Traits of convolutions that write into a larger tensor.
-KernelTraits IntoTraits(KernelTraits traits) {
-  traits.is_for = IsIntoWhole;
-  traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
-    const auto& conv = op.As<ops::Fused>()->Get<Conv>(0);
-    const bool fuses =
-        Is8Bit(inputs[0].dtype) ? FusesNumbers(conv.epilogue) : OneDnnFuses(conv.epilogue);
-    return std::string(fuses ? "" : "no such epilogue");
-  };
-  return traits;
-}
-
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct", KernelRank::kBest,
                               MakeDirect<Conv>, DirectTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct-int8", KernelRank::kBest,
                               MakeDirectOfNumbers<Conv>, DirectNumberTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-into-direct", KernelRank::kBest,
-                              MakeDirect<ops::Fused>, IntoTraits(DirectPartTraits()));
+                              MakeDirect<ops::Fused>, IntoWholeTraits(DirectPartTraits()));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-into-direct-int8",
                               KernelRank::kBest, MakeDirectOfNumbers<ops::Fused>,
-                              IntoTraits(DirectNumberTraits()));
+                              IntoWholeTraits(DirectNumberTraits()));
 
 }  // namespace
 }  // namespace caffe::cpu

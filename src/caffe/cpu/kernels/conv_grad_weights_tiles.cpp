@@ -360,14 +360,9 @@ KernelOrRefusal MakeWeightGradient(const Grad& op, const KernelRequest& request)
                 gradient->workspace_bytes()};
 }
 
-KernelTraits GradientTraits() {
-  // For processors that lack the instructions: a type that no op has, because passes look at types.
-  if (!MayMultiplyTiles()) return {.signatures = {{DType::kUInt8, DType::kFloat}}};
-  return {.signatures = {{DType::kBFloat16, DType::kFloat}}};
-}
-
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Grad, "conv-grad-weights-by-tiles",
-                              KernelRank::kBest, MakeWeightGradient, GradientTraits());
+                              KernelRank::kBest, MakeWeightGradient,
+                              UnlessTiles({.signatures = {{DType::kBFloat16, DType::kFloat}}}));
 
 }  // namespace
 }  // namespace caffe::cpu::gradient_tiles

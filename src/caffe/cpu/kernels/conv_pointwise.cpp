@@ -109,7 +109,8 @@ KernelOrRefusal MakeGradWeightsAsProduct(const ops::ConvGradWeights& op,
   if (!request.outputs[Grad::kDw].present)
     return Refusal{"only together with the gradient of the weights"};
 #ifdef CAFFE_HAS_PIXEL_SUMS
-  if (x.dtype == DType::kBFloat16 && AreTilesFaster(x.shape, y.shape, op.geometry))
+  if (x.dtype == DType::kBFloat16 && MayMultiplyTiles() &&
+      AreTilesFaster(x.shape, y.shape, op.geometry))
     return Refusal{"many weights, for which conv-grad-weights-by-tiles is faster"};
 #endif
   try {

@@ -94,27 +94,15 @@ KernelTraits TiledNumberTraits() {
   return UnlessTiles(Int8Traits(FusesNumbers));
 }
 
-// Traits of convolutions that write into a larger tensor.
-KernelTraits IntoWhole(KernelTraits traits) {
-  traits.is_for = IsIntoWhole;
-  traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
-    const auto& conv = op.As<ops::Fused>()->Get<ops::Conv>(0);
-    const bool fuses =
-        Is8Bit(inputs[0].dtype) ? FusesNumbers(conv.epilogue) : OneDnnFuses(conv.epilogue);
-    return std::string(fuses ? "" : "no such epilogue");
-  };
-  return traits;
-}
-
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-by-tiles", KernelRank::kBest,
                               MakeTiled<ops::Conv>, TiledTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-by-tiles-int8", KernelRank::kBest,
                               MakeTiledOfNumbers<ops::Conv>, TiledNumberTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-into-by-tiles", KernelRank::kBest,
-                              MakeTiled<ops::Fused>, IntoWhole(TiledTraits()));
+                              MakeTiled<ops::Fused>, IntoWholeTraits(TiledTraits()));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Fused, "conv-into-by-tiles-int8",
                               KernelRank::kBest, MakeTiledOfNumbers<ops::Fused>,
-                              IntoWhole(TiledNumberTraits()));
+                              IntoWholeTraits(TiledNumberTraits()));
 
 }  // namespace
 }  // namespace caffe::cpu

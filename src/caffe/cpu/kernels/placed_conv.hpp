@@ -2,8 +2,10 @@
 // Conv InsertChannels, which write-into-concats makes.
 #pragma once
 
+#include <span>
 #include <string>
 
+#include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/conv.hpp"
@@ -34,6 +36,18 @@ struct PlacedConv {
 
 inline bool IsIntoWhole(const Op& op) {
   return op.As<ops::Fused>()->Is({ops::Conv::kName, ops::InsertChannels::kName});
+}
+
+// Traits of convolutions that write into a larger tensor.
+inline KernelTraits IntoWholeTraits(KernelTraits traits) {
+  traits.is_for = IsIntoWhole;
+  traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
+    const auto& conv = op.As<ops::Fused>()->Get<ops::Conv>(0);
+    const bool fuses =
+        Is8Bit(inputs[0].dtype) ? FusesNumbers(conv.epilogue) : OneDnnFuses(conv.epilogue);
+    return std::string(fuses ? "" : "no such epilogue");
+  };
+  return traits;
 }
 
 }  // namespace caffe::cpu

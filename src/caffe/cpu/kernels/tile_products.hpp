@@ -29,10 +29,16 @@ inline bool MayMultiplyTiles() {
   return OneDnnMultipliesTiles() && InstructionsOfThisProcessor().may_use_tiles;
 }
 
+// For processors that lack the instructions: a type that no op has, because passes look at types.
+inline KernelTraits UnlessTiles(KernelTraits traits) {
+  if (!MayMultiplyTiles()) traits.signatures = {{DType::kUInt8, DType::kFloat}};
+  return traits;
+}
+
 // True if the gradient of so many weights is faster by tiles than by oneDNN: rearranging the images
 // takes longer than the products otherwise. `x`, `dy`: (items,channels,...).
 inline bool AreTilesFaster(const Shape& x, const Shape& dy, const ops::ConvGeometry& g) {
-  return MayMultiplyTiles() && x[1] * dy[1] * g.kernel[0] * g.kernel[1] >= 1 << 18;
+  return x[1] * dy[1] * g.kernel[0] * g.kernel[1] >= 1 << 18;
 }
 
 // How runs of pixels are cut into tiles of equal sizes. The last one may begin with pixels of the

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <new>
-#include <optional>
 
 #include "caffe/core/cache_lines.hpp"
 #include "caffe/cpu/kernels/block_ends.hpp"
@@ -189,12 +188,6 @@ Kernel TileKernel(const ops::Conv& op, const KernelRequest& request, const TileS
     kernel.replaced_input = added;
   }
   return kernel;
-}
-
-// For processors that lack the instructions: a type that no op has, because passes look at types.
-inline KernelTraits UnlessTiles(KernelTraits traits) {
-  if (!MayMultiplyTiles()) traits.signatures = {{DType::kUInt8, DType::kFloat}};
-  return traits;
 }
 
 }  // namespace caffe::cpu
